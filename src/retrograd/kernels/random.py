@@ -110,14 +110,10 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
     values = stream.doubles(_count(shape)) if _is_double(dtype) else stream.singles(_count(shape))
     if (low, high) != (0, 1):
-        ends = numpy.asarray([low, high]).astype(dtype)
-        width = (ends[1] - ends[0]).astype(dtype)
-    if (low, high) != (0, 1) and dtype in (F16, BF16):
-        values = ((values.astype(dtype) * width).astype(dtype) + ends[0]).astype(dtype)
-    elif (low, high) != (0, 1):
         # PyTorch's x * (high - low) + low is rounded once, so it is calculated here in the next wider type.
-        wide = numpy.longdouble if _is_double(dtype) else F64
-        values = (values.astype(wide) * width.astype(wide) + ends[0].astype(wide)).astype(values.dtype)
+        kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, F64)
+        ends = numpy.asarray([low, high]).astype(kind)
+        values = (values.astype(wide) * (ends[1] - ends[0]).astype(wide) + ends[0].astype(wide)).astype(kind)
     values = values.astype(dtype, copy=False)
     if dtype in (F16, BF16):
         values = numpy.where(values == numpy.asarray(high).astype(dtype), numpy.asarray(low).astype(dtype), values)
