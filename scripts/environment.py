@@ -91,7 +91,7 @@ def install(extras: set[str]) -> None:
 
 def environment(*extras: str) -> Path:
     """The interpreter of the checkout's environment with at least ``extras``, made or brought up to date first."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - this is the place that says so
         sys.exit(f"retrograd needs Python 3.11 or newer; this is Python {sys.version.split()[0]}.")
     present = extras_present()
     wanted = set(extras)
