@@ -9,10 +9,10 @@ x = (torch.arange(2000, dtype=torch.float64) + 0.5) / 1000 - 1
 y = torch.exp(x)
 a, b, c, d = (torch.zeros((), dtype=torch.float64, requires_grad=True) for _ in range(4))
 
-for step in range(401):
+for step in range(601):
     cubic = a + b * x + c * x**2 + d * x**3
     loss = ((cubic - y) ** 2).mean()
-    if step % 100 == 0:
+    if step % 150 == 0:
         print(f"step {step:4d}   mean square error {loss.item():.3e}")
     loss.backward()
     with torch.no_grad():
