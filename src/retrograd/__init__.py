@@ -1,3 +1,53 @@
 """PyTorch's tensors and autograd in readable Python: ``import retrograd as torch``."""
 
+from __future__ import annotations
+
+import math as _math
+import sys as _sys
+import warnings as _warnings
+from typing import Any as _Any
+
+from . import autograd
+from .core import devices as _devices
+from .core import dtypes as _dtypes
+from .core import tensor as _tensor
+from .core import where as _where
+from .core.devices import device, get_default_device, set_default_device
+from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from .core.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .core.size import Size
+from .core.tensor import (
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from .ops import methods as _methods
+from .ops import table as _table
+
 __version__ = "0.1.0"
+
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+newaxis = None
+
+_here = _sys.modules[__name__]
+for _each in _dtypes.ALL:
+    setattr(_here, _each.name, _each)
+for _name, _value in (*_dtypes.ALIASES.items(), *_table.FUNCTIONS.items()):
+    setattr(_here, _name, _value)
+bool = _dtypes.bool_
+
+# A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
+_where.mark_package()

@@ -1,0 +1,162 @@
+"""Where a tensor's memory lies: ``device``, and the array module (NumPy or CuPy) that works there.
+
+CuPy is imported on first use only. Without it, whatever asks for a GPU gets an error that says what to install.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import ModuleType
+from typing import Any, Final
+
+import numpy
+
+_KINDS: Final = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
+    "mtia, privateuseone"
+)
+
+
+class device:
+    """A place where tensors live: ``device("cpu")``, ``device("cuda:1")``, ``device("cuda", 1)``, ``device(1)``.
+
+    As a context manager it is the place of tensors that are created inside without a ``device=``.
+    """
+
+    __slots__ = ("index", "type")
+    __module__ = "torch"
+    type: str
+    index: int | None
+
+    def __init__(self, type: Any, index: int | None = None) -> None:
+        if isinstance(type, device):
+            self.type, self.index = type.type, type.index
+            return
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(
+                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
+            )
+        kind, colon, number = type.partition(":")
+        if kind not in _KINDS.split(", "):
+            raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
+        if colon:
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
+            if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            index = int(number)
+        self.type, self.index = kind, index
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, ((self.type,) if self.index is None else (self.type, self.index))
+
+    def __enter__(self) -> device:
+        _chosen.stack = (*_chosen.stack, self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _chosen.stack = _chosen.stack[:-1]
+
+
+CPU: Final = device("cpu")
+
+
+class _Chosen(threading.local):
+    stack: tuple[device, ...] = ()
+    default: device = CPU
+
+
+_chosen = _Chosen()
+
+
+def get_default_device() -> device:
+    """The device of tensors that are created without a ``device=``."""
+    return _chosen.stack[-1] if _chosen.stack else _chosen.default
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
+    _chosen.default = CPU if device is None else as_device(device)
+
+
+def as_device(value: Any) -> device:
+    """``value`` (a device, a name, a GPU's number or None for the default) as a device."""
+    if value is None:
+        return get_default_device()
+    return value if value.__class__ is device else device(value)  # type: ignore[no-any-return]
+
+
+def cupy() -> Any:
+    """The module ``cupy``, with a GPU behind it; else torch's kind of error, which says what to install."""
+    try:
+        import cupy
+    except ImportError:
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled: retrograd reaches CUDA GPUs through CuPy, which is not installed; "
+            "pip install 'retrograd[gpu]' brings it"
+        ) from None
+    if not gpu_count():
+        raise RuntimeError("No CUDA GPUs are available")
+    return cupy
+
+
+def gpu_count() -> int:
+    """How many GPUs CuPy sees: 0 without CuPy or without a driver."""
+    try:
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except Exception:  # CuPy missing, or no driver: both mean that there is none
+        return 0
+
+
+def module_of(array: Any) -> ModuleType:
+    """The array module (``numpy`` or ``cupy``) that works on ``array``."""
+    if isinstance(array, (numpy.ndarray, numpy.generic)):
+        return numpy
+    return sys.modules["cupy"]
+
+
+def module_for(place: device) -> Any:
+    """The array module that makes arrays on ``place``."""
+    if place.type == "cpu":
+        return numpy
+    if place.type == "cuda":
+        return cupy()
+    raise RuntimeError(f"retrograd has no device of type '{place.type}': it has 'cpu' and, through CuPy, 'cuda'")
+
+
+def device_of(array: Any) -> device:
+    """The place of an array."""
+    if isinstance(array, (numpy.ndarray, numpy.generic)):
+        return CPU
+    return device("cuda", int(array.device.id))
+
+
+def move(array: Any, place: device) -> Any:
+    """``array`` on ``place``: itself if it is there, else a copy."""
+    here = device_of(array)
+    if place.type == "cpu":
+        return array if here.type == "cpu" else sys.modules["cupy"].asnumpy(array)
+    gpu = module_for(place)
+    if here.type == "cuda" and place.index in (None, here.index):
+        return array
+    with gpu.cuda.Device(place.index or 0):
+        return gpu.asarray(array)

@@ -1,0 +1,303 @@
+"""Element types: torch's names for NumPy's dtypes, and the rules by which they mix.
+
+Every ``dtype`` is made once, here. The rest of the package asks ``of(array.dtype)`` for torch's view of an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy
+
+# The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+
+
+class dtype:
+    """The type of a tensor's elements, as ``torch.dtype``: ``retrograd.float32``, ``retrograd.int64`` …
+
+    >>> import retrograd as torch
+    >>> torch.float32, torch.float32.itemsize, torch.float32.is_floating_point
+    (torch.float32, 4, True)
+    """
+
+    __slots__ = ("bits", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
+    __module__ = "torch"
+
+    def __init__(self, name: str, array_dtype: Any, category: int) -> None:
+        self.name = name
+        self.numpy = numpy.dtype(array_dtype)
+        self.category = category
+        self.itemsize: int = self.numpy.itemsize
+        self.bits = 8 * self.itemsize
+        self.is_floating_point = category == FLOATING
+        self.is_complex = category == COMPLEX
+        self.is_signed = category >= FLOATING or self.numpy.kind == "i"
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return named, (self.name,)
+
+    def __copy__(self) -> dtype:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dtype:
+        return self
+
+    def to_complex(self) -> dtype:
+        """The complex type with parts of this type."""
+        return self if self.is_complex else _COMPLEX_OF.get(self, complex64)
+
+    def to_real(self) -> dtype:
+        """The type of the real and imaginary parts of a complex type; any other type itself."""
+        return _REAL_OF.get(self, self)
+
+
+bool_: Final = dtype("bool", numpy.bool_, BOOL)
+uint8: Final = dtype("uint8", numpy.uint8, INTEGER)
+int8: Final = dtype("int8", numpy.int8, INTEGER)
+int16: Final = dtype("int16", numpy.int16, INTEGER)
+int32: Final = dtype("int32", numpy.int32, INTEGER)
+int64: Final = dtype("int64", numpy.int64, INTEGER)
+uint16: Final = dtype("uint16", numpy.uint16, INTEGER)
+uint32: Final = dtype("uint32", numpy.uint32, INTEGER)
+uint64: Final = dtype("uint64", numpy.uint64, INTEGER)
+float16: Final = dtype("float16", numpy.float16, FLOATING)
+bfloat16: Final = dtype("bfloat16", ml_dtypes.bfloat16, FLOATING)
+float32: Final = dtype("float32", numpy.float32, FLOATING)
+float64: Final = dtype("float64", numpy.float64, FLOATING)
+complex64: Final = dtype("complex64", numpy.complex64, COMPLEX)
+complex128: Final = dtype("complex128", numpy.complex128, COMPLEX)
+
+ALL: Final = (
+    bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
+    float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+ALIASES: Final = {
+    "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
+    "cfloat": complex64, "cdouble": complex128,
+}  # fmt: skip
+_REAL_OF = {complex64: float32, complex128: float64}
+_COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
+_BY_NAME = {each.name: each for each in ALL}
+_BY_NUMPY: Final = {each.numpy: each for each in ALL}
+
+#: Element types in which numbers are kept short and calculated in float32.
+SHORT: Final = frozenset({float16.numpy, bfloat16.numpy})
+
+
+def named(name: str) -> dtype:
+    """The dtype of that name (what a pickle holds)."""
+    return _BY_NAME[name]
+
+
+def of(array_dtype: Any) -> dtype:
+    """torch's name for a NumPy dtype."""
+    try:
+        return _BY_NUMPY[array_dtype]
+    except KeyError:
+        raise TypeError(
+            f"can't convert np.ndarray of type {numpy.dtype(array_dtype).type.__module__}."
+            f"{numpy.dtype(array_dtype).type.__name__}. The only supported types are: float64, float32, float16, "
+            "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        ) from None
+
+
+def as_dtype(value: Any) -> dtype:
+    """``value`` as a dtype: a dtype, or Python's ``float``, ``int``, ``bool``, ``complex`` as torch reads them."""
+    if value.__class__ is dtype:
+        return value  # type: ignore[no-any-return]
+    if value is float:
+        return float64
+    if value is int:
+        return int64
+    if value is bool:
+        return bool_
+    if value is complex:
+        return complex128
+    raise TypeError(f"expected a torch.dtype, but got {type(value).__name__}")
+
+
+class _Default:
+    """The dtype that Python floats become, one for the process as in torch."""
+
+    floating = float32
+    complex = complex64
+
+
+default: Final = _Default()
+
+
+def get_default_dtype() -> dtype:
+    """The dtype that Python floats become: ``float32`` until :func:`set_default_dtype` says otherwise."""
+    return default.floating
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype that Python floats become; complex numbers take the complex type with parts of it.
+
+    Raises TypeError if ``d`` is not a floating dtype.
+    """
+    chosen = as_dtype(d)
+    if not chosen.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    default.floating = chosen
+    default.complex = complex128 if chosen is float64 else complex64
+
+
+# --- Promotion ------------------------------------------------------------------------------------------------------
+# Within a category the wider type wins; uint8 with a signed integer of the same width needs the next wider one;
+# float16 with bfloat16 needs float32. The wider unsigned integers mix with nothing but floats, as in torch.
+
+_FLOAT_RANK = (float16, bfloat16, float32, float64)
+_WIDE_UNSIGNED = (uint16, uint32, uint64)
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype to which both can be converted, by PyTorch's rules.
+
+    >>> import retrograd as torch
+    >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
+    (torch.float16, torch.int16)
+    """
+    if type1 is type2:
+        return type1
+    low, high = (type1, type2) if type1.category <= type2.category else (type2, type1)
+    if low.category == high.category == INTEGER:
+        return _promote_integers(low, high)
+    if high.category < COMPLEX:
+        if low.category != high.category:
+            return high
+        return float32 if {low, high} == {float16, bfloat16} else max(low, high, key=_FLOAT_RANK.index)
+    if low.to_real() is float64 or high is complex128:
+        return complex128
+    return complex64
+
+
+def _promote_integers(a: dtype, b: dtype) -> dtype:
+    if a.is_signed == b.is_signed and (a.is_signed or a is uint8 or b is uint8 or a is b):
+        wider = a if a.itemsize >= b.itemsize else b
+        if wider not in _WIDE_UNSIGNED:
+            return wider
+    if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {_cpp(a)} and {_cpp(b)}"
+        )
+    signed = a if a.is_signed else b
+    return signed if signed.itemsize > 1 else int16
+
+
+def _cpp(each: dtype) -> str:
+    return {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}.get(
+        each.name, each.name.replace("uint", "UInt")
+    )
+
+
+def scalar_name(each: dtype) -> str:
+    """The name that torch's errors use for a dtype: ``Float``, ``Long``, ``ComplexDouble`` …"""
+    return {
+        "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+        "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    }.get(each.name) or _cpp(each)  # fmt: skip
+
+
+def of_number(value: Any) -> dtype:
+    """The dtype of a Python number standing alone."""
+    if value.__class__ is bool:
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return default.floating
+    return default.complex
+
+
+def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
+    """The common dtype of operands, given the promoted dtype of those with dimensions, of 0-d ones, of numbers.
+
+    A weaker kind of operand changes the result only when its category is higher.
+    """
+    result = _combine(dimensioned, _combine(zero_dim, number))
+    assert result is not None
+    return result
+
+
+def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
+    if stronger is None or weaker is None:
+        return stronger or weaker
+    if stronger.category >= FLOATING:
+        return stronger.to_complex() if weaker.is_complex else stronger
+    if stronger is bool_ or weaker.category >= FLOATING:
+        return promote_types(stronger, weaker)
+    return stronger
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
+    if from_.is_complex and not to.is_complex:
+        return False
+    if from_.is_floating_point and to.category < FLOATING:
+        return False
+    return not (from_.category == INTEGER and to is bool_)
+
+
+# --- What a type can hold -------------------------------------------------------------------------------------------
+
+
+class finfo:
+    """Limits of a floating type, as ``torch.finfo``: ``bits eps max min tiny smallest_normal resolution dtype``."""
+
+    __module__ = "torch"
+
+    def __init__(self, type: dtype | None = None) -> None:
+        type = as_dtype(type) if type is not None else default.floating
+        if type.category < FLOATING:
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+        real = type.to_real()
+        limits = ml_dtypes.finfo(real.numpy)
+        self.bits = real.bits
+        self.eps = float(limits.eps)
+        self.max = float(limits.max)
+        self.min = float(limits.min)
+        self.tiny = self.smallest_normal = float(limits.tiny)
+        self.resolution = float(limits.resolution)
+        self.dtype = real.name
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        )
+        return f"finfo({shown}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+class iinfo:
+    """Limits of an integer type, as ``torch.iinfo``: ``bits max min dtype``."""
+
+    __module__ = "torch"
+
+    def __init__(self, type: dtype) -> None:
+        type = as_dtype(type)
+        if type.category >= FLOATING:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        if type is bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        limits = numpy.iinfo(type.numpy)
+        self.bits, self.max, self.min, self.dtype = limits.bits, int(limits.max), int(limits.min), type.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)

@@ -1,0 +1,370 @@
+"""The backward sweep: from roots to leaves, every node once, youngest first.
+
+Nodes are numbered in the order in which they were made, and a node is always younger than what it leads to. So a heap
+that hands out the youngest pending node never hands one out before all gradients for it have arrived, and no pass to
+count dependencies is needed. The engine, and only the engine, fits a gradient to its place (sums broadcast dimensions
+away, casts, drops imaginary parts) and adds up gradients that meet.
+
+Note [The order of leaves]. What arrives at leaves is added to ``grad`` when the sweep ends. Nobody can tell that from
+PyTorch's order, which serves a leaf as soon as its last gradient is there, but hooks on leaves: once any leaf has had
+one, a pass before the sweep counts what each leaf will get.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy
+
+from .devices import module_of
+from .dtypes import of
+from .levels import level_of
+from .modes import set_recording
+from .node import AccumulateGrad, Node, Output
+from .tensor import Retain, Tensor, wrap
+
+_accumulating = threading.Lock()
+#: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
+retain_last = False
+
+
+def sweep(
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None = None, write: bool = True
+) -> None:
+    """Run the graph backwards from ``roots``, pairs of a place and the gradient that arrives there.
+
+    ``keep``: leave saved values in place for another sweep. ``record``: gradients are Tensors and the sweep records
+    itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
+    ``grad`` of leaves.
+    """
+    before = set_recording(record)
+    try:
+        with numpy.errstate(all="ignore"):
+            _sweep(roots, keep, record, wanted, write)
+    finally:
+        set_recording(before)
+
+
+def _sweep(
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
+) -> None:
+    needed, awaited = _survey(roots, wanted) if wanted is not None or AccumulateGrad.hooked else (None, None)
+    pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
+    owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
+    leaves: dict[Any, None] = {}  # leaves that got something, in order
+    heap: list[tuple[int, Any]] = []
+    several: dict[Any, list[Any]] = {}  # the gradients of all results, per node that has several
+    youngest: Any = None  # the next place to serve, kept out of the heap: in a chain the heap stays empty
+
+    for place, grad in roots:
+        if place in pending:
+            pending[place] = pending[place] + grad
+            continue
+        pending[place] = grad
+        if place.__class__ is AccumulateGrad:
+            leaves[place] = None
+        else:
+            heappush(heap, (place.number, place))
+    while heap or youngest is not None:
+        if youngest is None:
+            place = heappop(heap)[1]
+        else:
+            place, youngest = youngest, None
+        grad = pending.pop(place, None)
+        if place.hooks is not None:
+            grad = _before(place, grad, record)
+        if wanted is not None and place in wanted:
+            wanted[place] = grad
+        if place.__class__ is Output:
+            node = place.node
+            if needed is None or node in needed:
+                if node in several:
+                    several[node][place.position] = grad
+                else:
+                    several[node] = [None] * node.outputs
+                    several[node][place.position] = grad
+                    heappush(heap, (node.number, node))
+            continue
+        if needed is not None and place not in needed:
+            continue
+        edges = place.edges
+        if needed is not None:
+            edges = tuple(e if e in needed or e in wanted else None for e in edges) if wanted is not None else edges
+        if place.outputs > 1:
+            grad = several.pop(place)
+            if place.hooks is not None and place.hooks.before:
+                grad = _before_node(place, tuple(grad), record)
+        elif grad is None:
+            grads: Any = None if len(edges) == 1 else (None,) * len(edges)
+        if grad is not None:
+            grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
+        if place.hooks is not None and place.hooks.after:
+            grads = _after(place, grads, grad, record)
+        for edge, arrived in ((edges[0], grads),) if len(edges) == 1 else zip(edges, grads, strict=True):
+            if edge is None:
+                continue
+            if arrived is None:
+                if edge not in pending and edge.__class__ is not AccumulateGrad:
+                    # No gradient came along this edge: the place is served all the same, for its hooks' sake.
+                    pending[edge] = None
+                    heappush(heap, (edge.number, edge))
+                    if youngest is not None:
+                        heappush(heap, (youngest.number, youngest))
+                        youngest = None
+            else:
+                if record:
+                    shape, dtype = arrived._array.shape, arrived._array.dtype
+                else:
+                    shape, dtype = arrived.shape, arrived.dtype
+                if shape != edge.shape or dtype is not edge.dtype:
+                    arrived = fit(arrived, edge, place)
+                if edge in pending and pending[edge] is not None:
+                    held = pending[edge]
+                    if edge in owned and not record and held.__class__ is numpy.ndarray:
+                        numpy.add(held, arrived, out=held)
+                    else:
+                        pending[edge] = held + arrived
+                        owned.add(edge)
+                elif edge in pending:
+                    pending[edge] = arrived
+                else:
+                    pending[edge] = arrived
+                    if edge.__class__ is AccumulateGrad:
+                        leaves[edge] = None
+                    elif youngest is None:
+                        if heap and heap[0][0] < edge.number:
+                            heappush(heap, (edge.number, edge))
+                        else:
+                            youngest = edge
+                    elif edge.number < youngest.number:
+                        heappush(heap, (youngest.number, youngest))
+                        youngest = edge
+                    else:
+                        heappush(heap, (edge.number, edge))
+            if awaited is not None and edge.__class__ is AccumulateGrad:
+                awaited[edge] -= 1
+                if not awaited[edge] and edge in pending:
+                    del leaves[edge]
+                    _finish_leaf(edge, pending.pop(edge), edge in owned, record, wanted, write)
+        grad = grads = arrived = None
+    for leaf in leaves:
+        _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+
+
+def _survey(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> tuple[Any, dict[Any, int]]:
+    """Which nodes lead to a wanted place (None: all count), and how many gradients each leaf will be sent."""
+    awaited: dict[Any, int] = {}
+    seen: set[Any] = set()
+    stack = []
+    for place, _ in roots:
+        if place.__class__ is AccumulateGrad:
+            awaited[place] = awaited.get(place, 0)
+        elif place not in seen:
+            seen.add(place)
+            stack.append(place)
+    while stack:
+        place = stack.pop()
+        for edge in (place.node,) if place.__class__ is Output else place.edges:
+            if edge is None:
+                continue
+            if edge.__class__ is AccumulateGrad:
+                awaited[edge] = awaited.get(edge, 0) + 1
+            elif edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    if wanted is None:
+        return None, awaited
+    needed: set[Any] = set()
+    for place in sorted(seen, key=lambda each: -each.number):
+        edges = (place.node,) if place.__class__ is Output else place.edges
+        if any(edge in wanted or edge in needed for edge in edges if edge is not None):
+            needed.add(place)
+    # An edge that leads to nothing wanted is never followed, so what it would bring is not awaited either.
+    for leaf in awaited:
+        awaited[leaf] = sum(
+            edge is leaf for place in needed if place.__class__ is not Output for edge in place.edges
+        ) if leaf in wanted else 0  # fmt: skip
+    return needed, awaited
+
+
+# --- At one place ---------------------------------------------------------------------------------------------------
+
+
+def fit(grad: Any, place: Any, node: Any) -> Any:
+    """``grad`` in the shape and dtype of ``place``: broadcast dimensions summed, cast, imaginary part dropped."""
+    level = level_of(grad)
+    shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
+    if shape != place.shape:
+        if not _reaches(place.shape, shape):
+            index = next((i for i, edge in enumerate(node.edges) if edge is place), 0)
+            raise RuntimeError(
+                f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
+                f"expected shape compatible with {list(place.shape)}"
+            )
+        grad = level.sum_to_size(grad, place.shape)
+    dtype = grad._array.dtype if isinstance(grad, Tensor) else grad.dtype
+    if dtype != place.dtype:
+        if dtype.kind == "c" and place.dtype.kind != "c":
+            grad = level.real(grad)
+        grad = level.to_dtype(grad, of(place.dtype))
+    return grad
+
+
+def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
+    return len(small) <= len(large) and all(
+        a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False)
+    )
+
+
+def _finish_leaf(
+    leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
+) -> None:
+    if leaf.hooks is not None:
+        hooked = _before(leaf, grad, record)
+        owned = owned and hooked is grad
+        grad = hooked
+    if wanted is not None:
+        if leaf not in wanted:
+            return
+        wanted[leaf] = grad
+    if not write or grad is None:
+        return
+    variable = leaf.leaf()
+    if variable is not None:
+        _accumulate(leaf, variable, grad, owned, record)
+    if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
+        for hook in list(leaf.hooks.accumulated.values()):
+            hook(leaf.variable)
+        for hook in list(leaf.hooks.after.values()):
+            hook((), (_as_tensor(grad),))
+
+
+def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
+    """Add ``grad`` to the leaf's ``grad``: in place where no graph hangs on it."""
+    with _accumulating:
+        held = variable._grad
+        if held is None:
+            variable._grad = grad if record else _own(leaf, grad, owned)
+        elif record or isinstance(grad, Tensor):
+            variable._grad = variable.grad + grad
+        elif isinstance(held, Tensor):
+            if held._node is not None or held._array.dtype != grad.dtype:
+                variable._grad = held.detach() + wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
+            else:
+                held._array += grad
+                if held._cell is not None:
+                    held._cell[0] += 1
+        else:
+            held += grad
+
+
+def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
+    """``grad`` as an array that nobody else holds, laid out as the leaf is."""
+    if grad.__class__ is numpy.ndarray:
+        # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
+        if owned or (grad.base is None and sys.getrefcount(grad) <= _FREE and grad.flags.c_contiguous):
+            return grad
+        fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
+        fresh[...] = grad
+        return fresh
+    if isinstance(grad, numpy.generic):
+        return numpy.asarray(grad)
+    return grad.copy()
+
+
+def _references() -> int:
+    """How many references :func:`_own` counts on a gradient that only the sweep holds."""
+
+    def finish(grad: Any) -> int:
+        return accumulate(grad)
+
+    def accumulate(grad: Any) -> int:
+        return own(grad)
+
+    def own(grad: Any) -> int:
+        return sys.getrefcount(grad)
+
+    pending = {0: numpy.zeros(1)}
+    return finish(pending.pop(0))
+
+
+_FREE = _references()
+
+
+# --- Hooks ----------------------------------------------------------------------------------------------------------
+
+
+def _as_tensor(grad: Any) -> Any:
+    if grad is None or isinstance(grad, Tensor):
+        return grad
+    return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
+
+
+def _as_level(value: Any, record: bool) -> Any:
+    return value._array if isinstance(value, Tensor) and not record else value
+
+
+def _before(place: Any, grad: Any, record: bool) -> Any:
+    """Run the hooks that see a gradient as it arrives: the tensor's in their order, then the node's."""
+    hooks = place.hooks
+    if grad is not None and hooks.tensor:
+        ordered = list(hooks.tensor.items())
+        if retain_last and hooks.retaining is not None:
+            ordered.sort(key=lambda item: item[0] == hooks.retaining)
+        for _, hook in ordered:
+            shown = _as_tensor(grad)
+            result = hook(shown)
+            if result is not None and hook.__class__ is not Retain:
+                _check_hook(hook, result, shown)
+                grad = _as_level(result, record)
+            elif hook.__class__ is not Retain:
+                grad = _as_level(shown, record)
+    if hooks.before and (place.__class__ is AccumulateGrad or place.outputs == 1):
+        return _before_node(place, (grad,), record)[0]
+    return grad
+
+
+def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+    for hook in list(node.hooks.before.values()):
+        result = hook(tuple(map(_as_tensor, grads)))
+        if result is not None:
+            result = result if isinstance(result, tuple) else (result,)
+            grads = tuple(_as_level(each, record) for each in result)
+    return grads
+
+
+def _after(node: Node, grads: Any, grad: Any, record: bool) -> Any:
+    outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
+    single = len(node.edges) == 1
+    inputs = (grads,) if single else tuple(grads)
+    for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
+        result = hook(tuple(map(_as_tensor, inputs)), outputs)
+        if result is not None:
+            result = result if isinstance(result, tuple) else (result,)
+            if len(result) != len(inputs):
+                raise RuntimeError(
+                    f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected "
+                    f"{len(inputs)})"
+                )
+            inputs = tuple(_as_level(each, record) for each in result)
+    return inputs[0] if single else inputs
+
+
+def _check_hook(hook: Any, result: Any, shown: Tensor) -> None:
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    if result._array.dtype != shown._array.dtype:
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the type of value (was {shown.type()} got {result.type()})"
+        )
+    if result._array.shape != shown._array.shape:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", "<unknown>")

@@ -1,0 +1,25 @@
+"""The two levels at which a derivative rule runs: on arrays, and on Tensors.
+
+``level_of(g)`` is the namespace ``F`` of a rule: raw kernels if the gradient is an array, the public, recording
+operations if it is a Tensor. The table of operations fills them in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: The namespace for each type of gradient; ``ops/table.py`` enters them.
+LEVEL: dict[type, Any] = {}
+
+
+def level_of(gradient: Any) -> Any:
+    """The namespace in which the rules for a gradient of this type find their operations."""
+    try:
+        return LEVEL[gradient.__class__]
+    except KeyError:
+        pass
+    for base in type(gradient).__mro__:
+        if base in LEVEL:
+            LEVEL[type(gradient)] = LEVEL[base]
+            return LEVEL[base]
+    raise TypeError(f"a gradient can not be of type {type(gradient).__name__}")

@@ -1,0 +1,217 @@
+"""The graph: ``Node`` (one recorded operation), ``AccumulateGrad`` (a leaf's end of it), ``Output`` (one result of many).
+
+An edge of the graph is a reference to the place where a gradient arrives: the node itself if the operation has one
+result, else the ``Output`` of that result, or a leaf's ``AccumulateGrad``. A gradient is an array in a plain sweep and
+a Tensor in a sweep that records itself. Nothing here knows an operation, and no node refers to a Tensor strongly, so
+that a graph has no reference cycle and goes with its last reference.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import count
+from types import CodeType
+from typing import Any, ClassVar
+
+# Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
+next_number = count(0, -1).__next__
+
+
+class Handle:
+    """What registering a hook returns: ``remove()`` takes the hook away; as a context manager it does so at the end."""
+
+    __module__ = "torch.utils.hooks"
+    next_id: ClassVar[Iterator[int]] = count()
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self.id = next(Handle.next_id)
+        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookList) else lambda: hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens if it is gone already."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
+
+
+class HookList(dict[int, Callable[..., Any]]):
+    """Hooks in the order in which they were registered."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Hooks:
+    """The hooks at one place of the graph.
+
+    ``tensor`` are those of a tensor whose gradient arrives here (retaining it included), ``before`` and ``after`` are
+    a node's own, ``accumulated`` a leaf's, called when its ``grad`` has been written.
+    """
+
+    __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor = HookList()
+        self.before = HookList()
+        self.after = HookList()
+        self.accumulated = HookList()
+        self.retaining: int | None = None  # the key in `tensor` under which the gradient is retained
+
+
+def hooks_of(place: Any) -> Hooks:
+    """The hooks at a place of the graph, made when first asked for."""
+    if place.hooks is None:
+        place.hooks = Hooks()
+        if place.__class__ is AccumulateGrad:
+            AccumulateGrad.hooked = True
+    return place.hooks  # type: ignore[no-any-return]
+
+
+class Node:
+    """One recorded operation: where gradients go from here (``edges``), and in subclasses what is kept to compute them.
+
+    Subclasses are named and printed as PyTorch's nodes are (``AddBackward0``). They are made by the table of operations
+    and define ``vjp`` (arrays in, arrays out), ``vjp_recorded`` (Tensors in, Tensors out) and ``saved``.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
+    __module__ = "builtins"  # so that the class prints as <class 'AddBackward0'>
+
+    edges: tuple[Any, ...]  # one place (or None) per differentiable input
+    number: int  # the order in which nodes were made; see next_number
+    shape: tuple[int, ...]  # of the gradient that arrives here, which is the result's
+    dtype: Any  # likewise; a NumPy dtype
+    hooks: Hooks | None
+    code: CodeType | None  # with `instruction`: the place in the user's program that recorded this
+    instruction: int
+    outputs: ClassVar[int] = 1  # how many results the operation has
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
+
+        One edge: the gradient itself, not a tuple. ``keep``: whether what is saved is needed again.
+        """
+        raise RuntimeError(f"{type(self).__name__} has no derivative")
+
+    def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        """As :meth:`vjp` for Tensors, recording what it does."""
+        raise RuntimeError(f"{type(self).__name__} has no derivative")
+
+    def place(self) -> Any:
+        """Where the gradient of this node's saved result arrives (see Note [Results saved by in-place operations])."""
+        return self
+
+    # -- what a user sees
+
+    def name(self) -> str:
+        """The node's name, such as ``MulBackward0``."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Where the gradients go: for each input the node (or None) and the number of the result there."""
+        return tuple((None, 0) if edge is None else (edge.node, edge.position) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+        return self.__dict__.setdefault("metadata", {})  # type: ignore[no-any-return]
+
+    @property
+    def requires_grad(self) -> bool:
+        """True: a node exists only where a gradient is required."""
+        return True
+
+    @property
+    def node(self) -> Any:
+        return self
+
+    @property
+    def position(self) -> int:
+        return 0
+
+    def _sequence_nr(self) -> int:
+        return -self.number
+
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns replaces grad_inputs."""
+        return Handle(hooks_of(self).after, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+        """Call ``fn(grad_outputs)`` before each run of this node; what it returns replaces grad_outputs."""
+        return Handle(hooks_of(self).before, fn)
+
+
+class Output:
+    """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
+
+    __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
+
+    def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.node = node
+        self.position = position
+        self.shape = shape
+        self.dtype = dtype
+        self.hooks: Hooks | None = None
+        self.number = next_number()
+
+
+class AccumulateGrad:
+    """A leaf's end of the graph: what arrives here is added to the leaf's ``grad``.
+
+    It holds the leaf's memory, not the leaf: ``variable`` is the leaf while that lives, else a new Tensor in its place.
+    """
+
+    __slots__ = ("__weakref__", "array", "cell", "dtype", "hooks", "leaf", "metadata", "number", "shape")
+    __module__ = "builtins"
+    hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
+    next_functions: ClassVar[tuple[Any, ...]] = ()
+    edges: ClassVar[tuple[Any, ...]] = ()
+    requires_grad: ClassVar[bool] = True
+    position: ClassVar[int] = 0
+    remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
+
+    def __init__(self, leaf: Any, array: Any, cell: list[Any]) -> None:
+        self.leaf = weakref.ref(leaf)
+        self.array = array
+        self.cell = cell
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype = array.dtype
+        self.hooks: Hooks | None = None
+        self.number = next_number()
+        self.metadata: dict[Any, Any] = {}
+
+    @property
+    def node(self) -> AccumulateGrad:
+        return self
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        leaf = self.leaf()
+        return AccumulateGrad.remake(self) if leaf is None else leaf
+
+    def name(self) -> str:
+        """``torch::autograd::AccumulateGrad``, as PyTorch calls it."""
+        return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after each accumulation."""
+        return Handle(hooks_of(self).after, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+        """Call ``fn(grad_outputs)`` before each accumulation; what it returns replaces grad_outputs."""
+        return Handle(hooks_of(self).before, fn)

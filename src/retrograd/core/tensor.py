@@ -1,0 +1,533 @@
+"""``Tensor``: an array, its place in the graph, its version and what it is a view of.
+
+What a tensor *is* stands here; what can be computed with it is installed by ``ops/methods.py``. The fields:
+
+``_array``  the numbers (``numpy.ndarray`` or ``cupy.ndarray``, also when 0-d)
+``_node``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
+``_cell``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
+``_view``   what it is a view of (``views.View``), or None
+``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from . import devices, dtypes
+from .devices import CPU, device
+from .dtypes import dtype
+from .modes import in_inference
+from .node import AccumulateGrad, Handle, Node, Output, hooks_of
+from .size import Size
+
+if TYPE_CHECKING:
+    from .views import View
+
+new = object.__new__
+
+
+class layout:
+    """How a tensor's elements are laid out: here always ``torch.strided``."""
+
+    __slots__ = ("name",)
+    __module__ = "torch"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class memory_format(layout):
+    """An order of the elements in memory: ``torch.contiguous_format`` and others."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+class Tensor:
+    """An array of numbers that remembers how it was computed, so that derivatives can be taken.
+
+    Made by :func:`retrograd.tensor` and the other creating functions; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
+    PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_cell", "_grad", "_node", "_view")
+    __module__ = "torch"
+
+    _array: Any
+    _cell: list[Any] | None
+    _grad: Any
+    _node: Any
+    _view: View | None
+    construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
+    current: ClassVar[Callable[[Tensor], Any]]  # the place of a view in the graph; set by views.py
+
+    if TYPE_CHECKING:  # what ops/methods.py installs
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __len__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __iter__(self) -> Any: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return Tensor.construct(cls, *args, **kwargs)
+
+    # -- shape and memory
+
+    @property
+    def shape(self) -> Size:
+        """The size of every dimension."""
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension ``dim``."""
+        if dim is None:
+            return Size(self._array.shape)
+        return self._array.shape[dimension(dim, self._array.ndim)]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
+        strides = element_strides(self._array)
+        return strides if dim is None else strides[dimension(dim, len(strides))]
+
+    def storage_offset(self) -> int:
+        """Where in its memory the tensor begins, in elements."""
+        return offset_in_memory(self._array)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._array.size  # type: ignore[no-any-return]
+
+    nelement = numel
+    ndimension = dim
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._array.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._array.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._array.nbytes  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> dtype:
+        """The type of the elements."""
+        return dtypes.of(self._array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the memory is."""
+        return devices.device_of(self._array)
+
+    @property
+    def layout(self) -> layout:
+        """``torch.strided``."""
+        return strided
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floating-point numbers."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self.dtype.is_complex
+
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie in memory one after the other, the last dimension fastest."""
+        if memory_format is channels_last or memory_format is channels_last_3d:
+            array = self._array
+            return array.ndim == (4 if memory_format is channels_last else 5) and bool(
+                numpy_moveaxis(array).flags.c_contiguous
+            )
+        return bool(self._array.flags.c_contiguous)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return address(self._array)
+
+    is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is a GPU's.")
+    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is the processor's.")
+    is_sparse = property(lambda self: False, doc="False: there are no sparse tensors here.")
+    is_quantized = property(lambda self: False, doc="False: there are no quantised tensors here.")
+    is_meta = property(lambda self: False, doc="False: there are no tensors without numbers here.")
+    is_mkldnn = property(lambda self: False, doc="False.")
+    is_mps = property(lambda self: False, doc="False.")
+    is_xpu = property(lambda self: False, doc="False.")
+    is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
+
+    # -- the graph
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether what is done with this tensor is recorded, so that gradients can be computed."""
+        return self._node is not None or (self._view is not None and Tensor.current(self) is not None)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set :attr:`requires_grad` in place and return the tensor.
+
+        Raises RuntimeError for a tensor of integers or booleans, and for switching off a computed tensor.
+        """
+        if requires_grad == self.requires_grad:
+            return self
+        if not requires_grad:
+            if not self.is_leaf:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            self._node = None
+            return self
+        if self.dtype.category < dtypes.FLOATING:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if self._cell is None and not in_inference():
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._node = AccumulateGrad(self, self._array, self._cell)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the tensor was not computed by a recorded operation."""
+        node = self._node if self._view is None else Tensor.current(self)
+        return node is None or node.__class__ is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The graph's node that computed this tensor; None for a leaf."""
+        node = self._node if self._view is None else Tensor.current(self)
+        if node is None or node.__class__ is AccumulateGrad:
+            return None
+        return node.node  # type: ignore[no-any-return]
+
+    @property
+    def output_nr(self) -> int:
+        """Which result of its node this tensor is."""
+        node = self._node if self._view is None else Tensor.current(self)
+        return 0 if node is None else node.position  # type: ignore[no-any-return]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes have accumulated, or None. Only leaves, and tensors that retain it."""
+        found = self._grad
+        if found is None:
+            if not self.is_leaf and not self.retains_grad:
+                warnings.warn(NOT_A_LEAF, UserWarning, stacklevel=2)
+            return None
+        if not isinstance(found, Tensor):
+            found = self._grad = wrap(found)
+        return found
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {_short(value)}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value.dtype is not self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_c_name(value.dtype)}' to a tensor with grad_dtype "
+                f"'{dtypes.scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the "
+                "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
+                "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+                "downstream systems that assume they match."
+            )
+        if value.device.type != self.device.type:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+            )
+        if value._array.shape != self._array.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
+                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether a computed tensor keeps its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
+        node = self._node if self._view is None else Tensor.current(self)
+        if node is None or node.__class__ is AccumulateGrad or node.hooks is None:
+            return False
+        return node.hooks.retaining is not None
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this computed tensor in :attr:`grad`; a leaf does so anyway.
+
+        Among the tensor's hooks, retaining acts in the order of registration: it keeps what the hooks registered
+        before it have made of the gradient (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
+        """
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.is_leaf or self.retains_grad:
+            return
+        hooks = hooks_of(self._node)
+        hooks.retaining = Handle(hooks.tensor, Retain(self)).id
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+        """Call ``hook(grad)`` whenever this tensor's gradient is computed; a Tensor returned replaces it.
+
+        Returns a handle whose ``remove()`` takes the hook away.
+
+        >>> import retrograd as torch
+        >>> v = torch.tensor([0.0, 0.0], requires_grad=True)
+        >>> h = v.register_hook(lambda grad: grad * 2)
+        >>> v.backward(torch.tensor([1.0, 2.0]))
+        >>> v.grad
+        tensor([2., 4.])
+        """
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node = self._node if self._view is None else Tensor.current(self)
+        return Handle(hooks_of(node).tensor, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
+        """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if not self.is_leaf:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return Handle(hooks_of(self._node).accumulated, hook)
+
+    @property
+    def data(self) -> Tensor:
+        """The same numbers in the same memory, outside the graph, with a version of their own."""
+        out = wrap(self._array)
+        if self._cell is None:
+            out._cell = None
+        return out
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {_short(value)}")
+        if self._node is not None and value.dtype.category < dtypes.FLOATING:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        self._array = value._array
+        if self._node.__class__ is AccumulateGrad:
+            leaf = self._node
+            leaf.array, leaf.shape, leaf.dtype = self._array, self._array.shape, self._array.dtype
+
+    def detach(self) -> Tensor:
+        """The same numbers in the same memory, outside the graph."""
+        out = wrap(self._array)
+        out._cell = self._cell
+        return out
+
+    def detach_(self) -> Tensor:
+        """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
+        if self._view is not None:
+            raise RuntimeError(DETACH_VIEW)
+        self._node = None
+        return self
+
+    @property
+    def _version(self) -> int:
+        """How often the memory has been modified in place."""
+        if self._cell is None:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._cell[0]  # type: ignore[no-any-return]
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of."""
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in :class:`inference_mode`."""
+        return self._cell is None
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def wrap(array: Any) -> Tensor:
+    """A Tensor of ``array`` that is on its own: not recorded, not a view."""
+    out: Tensor = new(Tensor)
+    out._array = array
+    out._node = None
+    out._cell = None if in_inference() else [0, None]
+    out._view = None
+    out._grad = None
+    return out
+
+
+def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
+    """A Tensor of ``array`` whose gradient arrives at ``place``: a saved value put back into the graph."""
+    out: Tensor = new(Tensor)
+    out._array = array
+    out._node = place
+    out._cell = cell
+    out._view = None
+    out._grad = None
+    return out
+
+
+def _remake(accumulate: AccumulateGrad) -> Tensor:
+    """A new Tensor in the place of a leaf that is gone."""
+    import weakref
+
+    out = at_place(accumulate.array, accumulate.cell, accumulate)
+    accumulate.leaf = weakref.ref(out)
+    return out
+
+
+AccumulateGrad.remake = staticmethod(_remake)
+
+
+class Retain:
+    """The hook by which a computed tensor keeps its gradient; it does not keep the tensor."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        import weakref
+
+        self.tensor = weakref.ref(tensor)
+
+    def __call__(self, grad: Tensor) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            before = tensor._grad
+            if before is None:
+                tensor._grad = grad.clone()
+            else:
+                tensor._grad = tensor.grad + grad
+
+
+# -- arrays and their memory
+
+
+def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
+    """``dim`` counted from the front, checked against ``ndim`` as torch does (a 0-d tensor has dims 0 and -1)."""
+    reach = ndim or (1 if wrap_scalar else 0)
+    if not -reach <= dim < reach:
+        if reach == 0:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], but got {dim})")
+    return dim + reach if dim < 0 else dim
+
+
+def element_strides(array: Any) -> tuple[int, ...]:
+    """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
+    if array.size == 0 or (array.flags.c_contiguous and 1 not in array.shape):
+        return contiguous_strides(array.shape)
+    size: int = array.itemsize
+    return tuple(step // size for step in array.strides)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of a tensor of ``shape`` whose elements lie one after the other."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def memory_of(array: Any) -> Any:
+    """The array that owns the memory in which ``array`` lies."""
+    owner = array
+    while getattr(owner.base, "dtype", None) is not None:
+        owner = owner.base
+    return owner
+
+
+def address(array: Any) -> int:
+    """The address of the first element of ``array``."""
+    return int(array.ctypes.data if devices.device_of(array) is CPU else array.data.ptr)
+
+
+def offset_in_memory(array: Any) -> int:
+    """How far behind the start of its memory ``array`` begins, in elements."""
+    return (address(array) - address(memory_of(array))) // array.itemsize
+
+
+def numpy_moveaxis(array: Any) -> Any:
+    """``array`` with its channels (dimension 1) last."""
+    return array.transpose(0, *range(2, array.ndim), 1)
+
+
+def _short(value: Any) -> str:
+    return type(value).__name__
+
+
+def _c_name(each: dtype) -> str:
+    """The name of a dtype in C, which torch uses in some of its errors."""
+    return {"float32": "float", "float64": "double", "complex64": "c10::complex<float>", "float16": "c10::Half",
+            "complex128": "c10::complex<double>", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int",
+            "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(each.name, each.name)  # fmt: skip
+
+
+NOT_A_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+    "Tensor instead."
+)
+DETACH_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+    "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+    "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
+    "as the solution."
+)
+__all__ = ["Output", "Tensor", "at_place", "wrap"]

@@ -1,0 +1,330 @@
+"""Views, versions and in-place operations: how a graph stays right when memory is shared and overwritten.
+
+Note [Stale views]. A view shares memory with its base. An in-place operation on either changes what the other holds, so
+the graph of the other must change as well:
+
+    v = b[0]            # v.grad_fn is SelectBackward0
+    b.mul_(2)           # b.grad_fn is MulBackward0; what v holds is now an element of b's new value
+    v.grad_fn           # AsStridedBackward0, leading to MulBackward0: made when it is asked for, seeing that the
+                        # version has moved since v's place was last set
+
+Note [CopySlices]. The other way round, modifying the view gives the *base* a new node:
+
+    b = b * 1; v = b[0]
+    v.mul_(w)           # b.grad_fn is CopySlices: all of b's gradient but the slice goes on to b's old node, the slice
+                        # goes through the node of mul_; then v's place is stale, and Note [Stale views] applies
+
+Note [Results saved by in-place operations]. A node like exp_'s keeps its result. When a sweep records itself, the saved
+result must stand in the graph where the tensor now stands, which for a view is not the inner node but the view's stale
+and remade node. ``_inner_place`` gives the inner node's ``place`` that meaning.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from . import where
+from .levels import LEVEL, level_of
+from .modes import in_inference, recording
+from .node import AccumulateGrad, Node, next_number
+from .tensor import Tensor, address, element_strides, memory_of
+
+DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
+
+
+class View:
+    """What a tensor is a view of, and under which circumstances it was made."""
+
+    __slots__ = ("base", "made", "relift", "seen")
+
+    def __init__(self, base: Tensor, seen: int, made: int, relift: Any = None) -> None:
+        self.base = base  # never itself a view
+        self.seen = seen  # the version at which the view's place in the graph was right
+        self.made = made  # in which mode it was made, or by an operation that returns several views
+        self.relift = relift  # remakes the view from its base where strides can not say how (real, imag, view by dtype)
+
+
+class Geometry:
+    """Shape, strides and offset of an array in its memory, in elements: enough to find its elements again."""
+
+    __slots__ = ("offset", "shape", "strides")
+
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
+        self.shape, self.strides, self.offset = shape, strides, offset
+
+
+def geometry(array: Any, origin: Any) -> Geometry:
+    """The geometry of ``array``, its offset counted from the start of the memory of ``origin``."""
+    offset = (address(array) - address(memory_of(origin))) // array.itemsize
+    return Geometry(array.shape, element_strides(array), offset)
+
+
+def current(x: Tensor) -> Any:
+    """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view."""
+    view = x._view
+    if view is None or x._cell is None or view.seen == x._cell[0]:
+        return x._node
+    base = view.base
+    if x._node is None and base._node is None:
+        return None
+    if base._node is None and x._node is not None:
+        return x._node
+    _refuse_view(view, "is a view and its base or another view of its base has been modified inplace")
+    if view.relift is not None:
+        x._node = view.relift(base)._node
+    else:
+        x._node = _as_strided_node(x._array, base)
+    view.seen = x._cell[0]
+    return x._node
+
+
+Tensor.current = staticmethod(current)
+
+
+def _as_strided_node(array: Any, base: Tensor) -> Node:
+    node = AsStridedView()
+    node.edges = (base._node,)
+    node.number = next_number()
+    node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
+    node.code, node.instruction = where.caller()
+    node.whole, node.part = geometry(base._array, base._array), geometry(array, base._array)
+    return node
+
+
+class AsStridedView(Node):
+    """The node of a stale view: the base's gradient is zero but for the view's elements."""
+
+    __slots__ = ("part", "whole")
+    __module__ = "builtins"
+    part: Geometry
+    whole: Geometry
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        return level_of(grad).strided_add(grad, self.whole, self.part)
+
+    vjp_recorded = vjp
+
+
+AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
+
+
+class CopySlices(Node):
+    """The node of a base of which a view was modified in place (see Note [CopySlices])."""
+
+    __slots__ = ("inner", "part", "whole")
+    __module__ = "builtins"
+    inner: Node
+    part: Geometry
+    whole: Geometry
+
+    def name(self) -> str:
+        """``torch::autograd::CopySlices``, as PyTorch calls it."""
+        return "torch::autograd::CopySlices"
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        return self._through(self.inner.vjp, grad, edges, keep)
+
+    def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        return self._through(self.inner.vjp_recorded, grad, edges, keep)
+
+    def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level = level_of(grad)
+        grads = vjp(level.strided_read(grad, self.whole, self.part), edges, keep)
+        if len(edges) == 1:
+            grads = (grads,)
+        rest = level.strided_write(grad, grads[0], self.whole, self.part) if edges[0] is not None else None
+        return rest if len(edges) == 1 else (rest, *grads[1:])
+
+
+def _inner_place(copy: weakref.ref[CopySlices], array: Any, base: weakref.ref[Tensor]) -> Any:
+    node, tensor = copy(), base()
+    if node is None or tensor is None:
+        return node
+    place = AsStridedView()
+    place.edges, place.number = (node,), next_number()
+    place.shape, place.dtype, place.hooks = array.shape, array.dtype, None
+    place.code, place.instruction = node.code, node.instruction
+    place.whole, place.part = node.whole, node.part
+    return place
+
+
+# --- In-place operations --------------------------------------------------------------------------------------------
+
+
+def check_in_place(x: Tensor, recorded: bool) -> None:
+    """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients."""
+    if x._cell is None and not in_inference():
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+            "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    check_overlap(x)
+    if not recording():
+        return
+    view = x._view
+    if view is not None and (recorded or view.made in (NO_GRAD, INFERENCE)):
+        _refuse_view(view, "is a view and is being modified inplace")
+        if x.requires_grad and (view.base._node is None or view.base._node.__class__ is AccumulateGrad):
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
+            )
+    if recorded and x._node.__class__ is AccumulateGrad:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
+        )
+
+
+def _place_hint() -> str:
+    shown = where.describe(*where.caller())
+    return f" (at {shown}; update it under torch.no_grad(), or work on a clone)" if shown else ""
+
+
+def check_overlap(x: Tensor) -> None:
+    """Refuse to write to a tensor of which several elements lie at one place of memory, as after ``expand``."""
+    array = x._array
+    if array.flags.c_contiguous or array.size <= 1:
+        return
+    if any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+_FORBIDDEN = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+    "the view and the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked)."
+)
+
+
+def _refuse_view(view: View, what: str) -> None:
+    if view.made == NO_GRAD:
+        raise RuntimeError(
+            "A view was created in no_grad mode and " + what.removeprefix("is a view and ")
+            + " with grad mode enabled." + _FORBIDDEN.format(mode="no_grad")
+        )  # fmt: skip
+    if view.made == INFERENCE:
+        raise RuntimeError(
+            "A view was created in inference mode and " + what.removeprefix("is a view and ")
+            + " in normal mode." + _FORBIDDEN.format(mode="inference_mode")
+        )  # fmt: skip
+    if view.made == MULTI_OUTPUT:
+        raise RuntimeError(
+            f"Output 0 of {view.relift or 'an operation'} {what}. This view is the output of a function that returns "
+            "multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
+            "the inplace operation by an out-of-place one."
+        )
+
+
+def bump(x: Tensor) -> None:
+    """Count a modification of the memory of ``x``, and remember the line of the user's program that made it."""
+    cell = x._cell
+    if cell is not None:
+        cell[0] += 1
+        cell[1] = where.caller()
+
+
+def rebase(x: Tensor, node: Node) -> None:
+    """Make ``node``, whose first edge is the place of ``x`` before, the place of ``x`` after an in-place operation."""
+    hooks = getattr(x._node, "hooks", None)
+    view = x._view
+    if view is None:
+        x._node = node
+    else:
+        base = view.base
+        copy = CopySlices()
+        copy.edges = (base._node, *node.edges[1:])
+        copy.number = next_number()
+        copy.shape, copy.dtype, copy.hooks = base._array.shape, base._array.dtype, None
+        copy.code, copy.instruction = node.code, node.instruction
+        copy.inner = node
+        copy.whole, copy.part = geometry(base._array, base._array), geometry(x._array, base._array)
+        base._node = copy
+        owner, held = weakref.ref(copy), weakref.ref(base)
+        array = x._array
+        node.__dict__["place"] = lambda: _inner_place(owner, array, held)
+        x._node = _as_strided_node(x._array, base)
+        view.seen = x._cell[0] if x._cell is not None else 0
+    if hooks is not None and hooks.retaining is not None and x._node is not None:
+        retain = hooks.tensor.pop(hooks.retaining)
+        hooks.retaining = None
+        del retain
+        x.retain_grad()
+
+
+def view_of(x: Tensor, array: Any, made: int | None = None, relift: Any = None) -> Tensor:
+    """A Tensor of ``array``, which lies in the memory of ``x``; its place in the graph is for the caller to set."""
+    out: Tensor = object.__new__(Tensor)
+    out._array = array
+    out._node = None
+    cell = out._cell = x._cell
+    out._grad = None
+    outer = x._view
+    if made is None:
+        made = (outer.made if outer is not None else DEFAULT) if recording() else _mode_now()
+        if made == MULTI_OUTPUT:
+            made = DEFAULT
+    base = x if outer is None else outer.base
+    if outer is not None and outer.relift is not None and relift is None and made != MULTI_OUTPUT and callable(outer.relift):
+        relift = outer.relift
+    out._view = None if cell is None else View(base, cell[0], made, relift)
+    return out
+
+
+def _mode_now() -> int:
+    return INFERENCE if in_inference() else NO_GRAD
+
+
+# --- Errors about saved values --------------------------------------------------------------------------------------
+
+
+def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
+    """The error for a saved value that was modified since: torch's words, then the user's lines."""
+    kind = _type_string(array)
+    origin = ""
+    if producer is not None and producer.__class__ is not AccumulateGrad:
+        origin = f", which is output {producer.position} of {bare_name(producer.node)},"
+    text = (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
+    )
+    saved = where.describe(node.code, node.instruction)
+    changed = where.describe(*cell[1]) if cell[1] else ""
+    if saved:
+        text += f" It was saved for the backward pass of {bare_name(node)} at {saved}"
+    if changed:
+        text += f"{' and' if saved else ' It was'} modified in place at {changed}"
+    hint = (
+        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+    return RuntimeError(text + (". Remedy: modify a clone, or write the operation out of place." if changed else "") + hint)
+
+
+def freed(node: Node) -> RuntimeError:
+    """The error for a node whose saved values are gone: torch's words, then where the operation was recorded."""
+    text = (
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward."
+    )
+    saved = where.describe(node.code, node.instruction)
+    return RuntimeError(text + (f" The values are those of {bare_name(node)} at {saved}" if saved else ""))
+
+
+def bare_name(node: Any) -> str:
+    """A node's name without ``Backward`` and number, as torch's errors give it."""
+    return str(type(node).__name__).rstrip("0123456789").removesuffix("Backward")
+
+
+def _type_string(array: Any) -> str:
+    from .dtypes import of, scalar_name
+
+    name = scalar_name(of(array.dtype))
+    return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
+
+
+__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "view_of"]

@@ -1,0 +1,305 @@
+"""PyTorch's random numbers on NumPy arrays: its generator (MT19937) and what each distribution draws from it.
+
+For a seed the numbers are PyTorch's. A uniform float32 takes one draw of 32 bits (24 of them count), a uniform float64
+two (53 count). Normals come in pairs by the method of Box and Muller: under 16 elements one at a time in double
+precision, the second of a pair kept for the next call; from 16 on in blocks of 16 whose halves give radius and angle,
+and if the size is not a multiple of 16 the last 16 are drawn anew.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy
+
+Array = Any
+F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
+BF16 = numpy.dtype(ml_dtypes.bfloat16)
+DEFAULT_SEED = 67280421310721
+STATE_BYTES = 5056
+_SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 5024, 5040
+
+
+class Stream:
+    """The state of one generator: the words of MT19937 and the normal kept for the next call."""
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self._engine = numpy.random.MT19937()
+        self.seed_with(seed)
+
+    def seed_with(self, seed: int) -> None:
+        """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
+        if not -(2**63) <= seed < 2**64:
+            raise RuntimeError("Overflow when unpacking long long")
+        self.initial_seed = seed % 2**64
+        self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
+        self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
+        self.kept: float | None = None
+
+    def words(self, count: int) -> Array:
+        """``count`` draws of 32 bits, as uint64."""
+        if count:
+            self.fresh = False
+        return self._engine.random_raw(count) if count else numpy.zeros(0, numpy.uint64)
+
+    def long_words(self, count: int) -> Array:
+        """``count`` draws of 64 bits, each made of two of 32, the first the higher."""
+        pairs = self.words(2 * count).reshape(count, 2)
+        return (pairs[:, 0] << numpy.uint64(32)) | pairs[:, 1]
+
+    def singles(self, count: int) -> Array:
+        """``count`` uniform float32 in [0, 1)."""
+        return (self.words(count) & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
+
+    def doubles(self, count: int) -> Array:
+        """``count`` uniform float64 in [0, 1)."""
+        return (self.long_words(count) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
+
+    def state(self) -> Array:
+        """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
+        state = self._engine.state["state"]
+        position = int(state["pos"])
+        raw = numpy.zeros(STATE_BYTES, numpy.uint8)
+        raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
+        raw[_LEFT_AT:_NEXT_AT].view(numpy.int32)[:] = (1 if self.fresh else 625 - position, 1)
+        raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0] = 0 if self.fresh else position
+        raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64)[:] = state["key"]
+        if self.kept is not None:
+            raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0] = self.kept
+            raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0] = 1
+        return raw
+
+    def set_state(self, raw: Array) -> None:
+        """Take over a state that :meth:`state` or PyTorch gave."""
+        raw = numpy.ascontiguousarray(raw)
+        if raw.dtype != numpy.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if raw.size != STATE_BYTES:
+            raise RuntimeError(
+                "Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of size "
+                f"{STATE_BYTES} but found the input RNG state size to be {raw.size}"
+            )
+        left, seeded = (int(each) for each in raw[_LEFT_AT:_NEXT_AT].view(numpy.int32))
+        position = int(raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0])
+        if seeded != 1 or not 0 < left <= 624 or position > 624:
+            raise RuntimeError("Invalid mt19937 state")
+        key = raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64).astype(numpy.uint32)
+        self.initial_seed = int(raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0])
+        self.fresh = left == 1 and position == 0
+        self._engine.state = {
+            "bit_generator": "MT19937", "state": {"key": key, "pos": 624 if left == 1 else position},
+        }  # fmt: skip
+        valid = int(raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0])
+        self.kept = float(raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0]) if valid else None
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+def _is_double(dtype: Any) -> bool:
+    return bool(dtype == F64)
+
+
+def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
+    """Uniform numbers in [low, high)."""
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "c":
+        return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
+    values = stream.doubles(_count(shape)) if _is_double(dtype) else stream.singles(_count(shape))
+    if (low, high) != (0, 1):
+        # PyTorch's x * (high - low) + low is rounded once, so it is calculated here in the next wider type.
+        kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, F64)
+        ends = numpy.asarray([low, high]).astype(kind)
+        values = (values.astype(wide) * (ends[1] - ends[0]).astype(wide) + ends[0].astype(wide)).astype(kind)
+    values = values.astype(dtype, copy=False)
+    if dtype in (F16, BF16):
+        values = numpy.where(values == numpy.asarray(high).astype(dtype), numpy.asarray(low).astype(dtype), values)
+    return values.reshape(shape)
+
+
+def _part(dtype: Any) -> Any:
+    return F32 if dtype.itemsize == 8 else F64
+
+
+def _complex_of(pairs: Array, dtype: Any) -> Array:
+    return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
+
+
+def normal(
+    stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
+) -> Array:
+    """Normal numbers. ``blocks=False``: one at a time whatever the size (as for non-contiguous tensors)."""
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "c":
+        pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
+        return _complex_of(pairs, dtype)
+    count = _count(shape)
+    if count >= 16 and blocks:
+        return _normal_blocks(stream, count, dtype, mean, std).reshape(shape)
+    return (normals_one_by_one(stream, count) * std + mean).astype(dtype).reshape(shape)
+
+
+def normals_one_by_one(stream: Stream, count: int) -> Array:
+    """Standard normals in double precision, drawn in pairs; the second of the last pair may be kept."""
+    out = numpy.empty(count)
+    start = 0
+    if count and stream.kept is not None:
+        out[0], stream.kept, start = stream.kept, None, 1
+    pairs = (count - start + 1) // 2
+    draws = stream.doubles(2 * pairs).reshape(pairs, 2)
+    angles, radii = 2 * math.pi * draws[:, 0], numpy.sqrt(-2 * numpy.log1p(-draws[:, 1]))
+    both = numpy.stack([radii * numpy.cos(angles), radii * numpy.sin(angles)], 1).ravel()
+    out[start:] = both[: count - start]
+    if (count - start) % 2:
+        stream.kept = float(both[-1])
+    return out
+
+
+def _normal_blocks(stream: Stream, count: int, dtype: Any, mean: float, std: float) -> Array:
+    whole = count - count % 16
+    short = dtype in (F16, BF16)  # calculated in float32, and without draws for what the last 16 replace
+    kind = F32 if short else dtype
+    draw = stream.doubles if _is_double(dtype) else stream.singles
+    first = draw(whole if short else count)[:whole].reshape(-1, 16)
+    out = numpy.empty(count, dtype)
+    out[:whole] = _box_muller(first, kind, mean, std).ravel()
+    if count % 16:
+        out[-16:] = _box_muller(draw(16).reshape(1, 16), kind, mean, std).ravel()
+    return out
+
+
+def _box_muller(block: Array, dtype: Any, mean: float, std: float) -> Array:
+    """Rows of 16 uniform numbers to rows of 16 normal ones."""
+    kind = dtype.type
+    with numpy.errstate(divide="ignore"):
+        radius = numpy.sqrt(kind(-2) * numpy.log(kind(1) - block[:, :8]))
+    angle = kind(2 * math.pi) * block[:, 8:]
+    both = numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1)
+    return both if (mean, std) == (0, 1) else both * kind(std) + kind(mean)
+
+
+def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
+    """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
+    span, count = high - low, _count(shape)
+    words = stream.long_words(count) if span >= 2**28 else stream.words(count)
+    values = (words % numpy.uint64(span)).astype(numpy.int64) + low
+    return values.astype(dtype).reshape(shape)
+
+
+#: How many whole numbers ``random_`` draws from by default: all that the dtype holds without gaps, from 0 up.
+_RANGE = {F16: 2**11 + 1, BF16: 2**8 + 1, F32: 2**24 + 1, F64: 2**53 + 1, numpy.dtype(bool): 2}
+
+
+def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
+    """What ``random_()`` draws: whole numbers over the range of the dtype, from 0 up."""
+    dtype = numpy.dtype(dtype)
+    span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
+    count = _count(shape)
+    words = stream.long_words(count) if dtype.itemsize == 8 else stream.words(count)
+    return (words % numpy.uint64(span)).astype(dtype).reshape(shape)
+
+
+def permutation(stream: Stream, count: int, dtype: Any) -> Array:
+    """A random order of 0 … count-1, by exchanging each with one of those behind it."""
+    order = list(range(count))
+    if count > 1:
+        steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
+        for here, step in enumerate(steps):
+            there = here + step
+            order[here], order[there] = order[there], order[here]
+    return numpy.asarray(order, dtype=dtype)
+
+
+def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any) -> Array:
+    """1 with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+    if isinstance(p, numpy.ndarray):
+        draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
+        return (draws.reshape(p.shape) < p).astype(dtype)
+    return (stream.doubles(_count(shape)) < p).astype(dtype).reshape(shape)
+
+
+def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
+    """Exponentially distributed numbers."""
+    draws = stream.doubles(_count(shape))
+    return (numpy.log1p(-draws) * (-1.0 / rate)).astype(dtype).reshape(shape)
+
+
+def cauchy(stream: Stream, shape: tuple[int, ...], dtype: Any, median: float = 0.0, sigma: float = 1.0) -> Array:
+    """Numbers of the Cauchy distribution."""
+    draws = stream.doubles(_count(shape))
+    return (median + sigma * numpy.tan(math.pi * (draws - 0.5))).astype(dtype).reshape(shape)
+
+
+def log_normal(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 1.0, std: float = 2.0) -> Array:
+    """Numbers whose logarithm is normal."""
+    return numpy.exp(normals_one_by_one(stream, _count(shape)) * std + mean).astype(dtype).reshape(shape)
+
+
+def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> Array:
+    """How many trials of chance ``p`` it takes to succeed."""
+    draws = stream.doubles(_count(shape))
+    with numpy.errstate(divide="ignore"):
+        return numpy.ceil(numpy.log(draws) / math.log1p(-p)).astype(dtype).reshape(shape)
+
+
+def poisson(stream: Stream, rate: Array) -> Array:
+    """Counts of mean ``rate``, element by element: products of draws below 10, transformed rejection from there on."""
+    out = numpy.empty(rate.shape, rate.dtype)
+    flat = out.reshape(-1)
+    for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
+        flat[index] = _poisson_few(stream, mean) if mean < 10 else _poisson_many(stream, mean)
+    return out
+
+
+def _poisson_few(stream: Stream, mean: float) -> int:
+    if mean == 0:
+        return 0
+    bound, product, count = math.exp(-mean), 1.0, 0
+    while True:
+        product *= float(stream.doubles(1)[0])
+        if product <= bound:
+            return count
+        count += 1
+
+
+def _poisson_many(stream: Stream, mean: float) -> int:
+    """Hörmann's PTRS: The transformed rejection method for generating Poisson random variables (1993)."""
+    b = 0.931 + 2.53 * math.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha, accept = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u, v = (float(each) for each in stream.doubles(2))
+        u -= 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + mean + 0.43)
+        if us >= 0.07 and v <= accept:
+            return k
+        if k < 0 or (us < 0.013 and v > us):
+            continue
+        left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
+        if left <= -mean + k * math.log(mean) - math.lgamma(k + 1):
+            return k
+
+
+def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
+    """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
+    rows = numpy.atleast_2d(weights)
+    if replacement:
+        picked = numpy.stack([_pick(stream, row, samples) for row in rows])
+    else:
+        # The smallest of exponential times with these rates come first.
+        waits = exponential(stream, rows.shape, rows.dtype)
+        with numpy.errstate(divide="ignore"):
+            ratio = rows / waits
+        picked = numpy.argsort(-ratio.astype(F64), axis=1, kind="stable")[:, :samples]
+    return (picked if weights.ndim == 2 else picked[0]).astype(numpy.int64)
+
+
+def _pick(stream: Stream, row: Array, samples: int) -> Array:
+    total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
+    bounds = total / total[-1]
+    found = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")
+    return numpy.minimum(found, row.size - 1)

@@ -1,0 +1,1 @@
+"""The table of operations: every operation once, as one block."""

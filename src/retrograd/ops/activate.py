@@ -1,0 +1,1 @@
+"""Activations and probabilities: softmax and its kin, dropout."""

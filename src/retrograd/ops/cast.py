@@ -1,0 +1,1 @@
+"""Changing dtype and device, copying, and leaving the tensor world: item, tolist, numpy, pickling."""

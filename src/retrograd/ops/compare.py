@@ -1,0 +1,180 @@
+"""Comparisons, logic, and questions about numbers: results are booleans, and nothing has a derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..core.tensor import Tensor
+from .table import op, pointwise, surface
+
+
+@pointwise(result=bool)
+def eq(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether elements are equal."""
+    return np.equal(self, other)
+
+
+@pointwise(result=bool, aliases=("not_equal",))
+def ne(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether elements differ."""
+    return np.not_equal(self, other)
+
+
+def _ordered(self: Any, other: Any, name: str) -> None:
+    for each in (self, other):
+        if getattr(each, "dtype", None) is not None and each.dtype.kind == "c":
+            shown = "ComplexFloat" if each.dtype.itemsize == 8 else "ComplexDouble"
+            raise RuntimeError(f'"{name}_cpu" not implemented for \'{shown}\'')
+
+
+@pointwise(result=bool, aliases=("less",))
+def lt(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether each element is smaller."""
+    _ordered(self, other, "lt")
+    return np.less(self, other)
+
+
+@pointwise(result=bool, aliases=("less_equal",))
+def le(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether each element is smaller or equal."""
+    _ordered(self, other, "le")
+    return np.less_equal(self, other)
+
+
+@pointwise(result=bool, aliases=("greater",))
+def gt(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether each element is larger."""
+    _ordered(self, other, "gt")
+    return np.greater(self, other)
+
+
+@pointwise(result=bool, aliases=("greater_equal",))
+def ge(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether each element is larger or equal."""
+    _ordered(self, other, "ge")
+    return np.greater_equal(self, other)
+
+
+@pointwise(result=bool)
+def logical_and(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether both elements are true (not zero)."""
+    return np.logical_and(self, other)
+
+
+@pointwise(result=bool)
+def logical_or(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether either element is true (not zero)."""
+    return np.logical_or(self, other)
+
+
+@pointwise(result=bool)
+def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
+    """Whether just one of the elements is true (not zero)."""
+    return np.logical_xor(self, other)
+
+
+@pointwise(result=bool)
+def logical_not(np: Any, self: Any, /) -> Any:
+    """Whether each element is zero (false)."""
+    return np.logical_not(self)
+
+
+@pointwise(result=bool, in_place=False)
+def isnan(np: Any, self: Any, /) -> Any:
+    """Whether each element is not a number."""
+    return np.not_equal(self, self)
+
+
+@pointwise(result=bool, in_place=False)
+def isinf(np: Any, self: Any, /) -> Any:
+    """Whether each element is infinite."""
+    return np.isinf(self) if self.dtype.kind in "fc" else np.zeros(self.shape, bool)
+
+
+@pointwise(result=bool, in_place=False)
+def isposinf(np: Any, self: Any, /) -> Any:
+    """Whether each element is plus infinity."""
+    return np.equal(self, np.inf)
+
+
+@pointwise(result=bool, in_place=False)
+def isneginf(np: Any, self: Any, /) -> Any:
+    """Whether each element is minus infinity."""
+    return np.equal(self, -np.inf)
+
+
+@pointwise(result=bool, in_place=False)
+def isfinite(np: Any, self: Any, /) -> Any:
+    """Whether each element is neither infinite nor nan."""
+    return np.isfinite(self) if self.dtype.kind in "fc" else np.ones(self.shape, bool)
+
+
+@pointwise(result=bool, in_place=False)
+def isreal(np: Any, self: Any, /) -> Any:
+    """Whether the imaginary part of each element is zero."""
+    return np.equal(np.imag(self), 0)
+
+
+@pointwise(result=bool, in_place=False)
+def signbit(np: Any, self: Any, /) -> Any:
+    """Whether the sign of each element is minus (also of -0.0)."""
+    return np.signbit(self) if self.dtype.kind == "f" else np.less(self, 0)
+
+
+def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
+    for each in (input, other):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"isclose(): argument 'other' (position 2) must be Tensor, not {type(each).__name__}")
+    if input.dtype is not other.dtype:
+        from ..core.dtypes import scalar_name
+
+        raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+
+
+@op(name="isclose_arrays", function=False, method=False)
+def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
+    """See :func:`isclose`."""
+    near = np.equal(self, other)
+    if equal_nan and self.dtype.kind in "fcV":
+        near = near | ((self != self) & (other != other))
+    if rtol == 0 and atol == 0:
+        return near
+    if self.dtype.kind not in "fc":
+        self, other = self.astype(np.float64), other.astype(np.float64)
+    allowed = atol + np.absolute(rtol * other)
+    return near | (np.isfinite(self) & np.isfinite(other) & (np.absolute(self - other) <= allowed))
+
+
+@surface()
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element."""
+    _check_close(input, other, rtol, atol)
+    return isclose_arrays(input, other, rtol, atol, equal_nan)  # type: ignore[no-any-return]
+
+
+@surface()
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close (see :func:`isclose`)."""
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+
+
+@surface()
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and the same elements."""
+    for position, each in enumerate((input, other)):
+        if not isinstance(each, Tensor):
+            name = ("input", "other")[position]
+            raise TypeError(
+                f"equal(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
+            )
+    a, b = input._array, other._array
+    return bool(a.shape == b.shape and numpy.all(a == b)) if isinstance(a, numpy.ndarray) else bool((a == b).all())

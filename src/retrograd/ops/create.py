@@ -1,0 +1,1 @@
+"""Creating tensors: from data, from a rule, like others; PyTorch's old constructors."""

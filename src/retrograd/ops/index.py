@@ -1,0 +1,1 @@
+"""Indexing and assignment, gather and scatter."""

@@ -1,0 +1,164 @@
+"""What the engine and the rules need of operations: casting, fitting shapes, reading and writing through strides."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy.lib.stride_tricks import as_strided as _as_strided
+
+from ..core.views import Geometry
+from .table import op, pointwise
+
+
+@op(name="to_dtype", backward="ToCopyBackward0", function=False, method=False)
+def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
+    """``self`` with elements of ``dtype`` (a copy)."""
+    if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
+        self = self.real
+    return self.astype(dtype.numpy)
+
+
+to_dtype.derivative(self=lambda F, g, self_dtype: g)  # the engine casts
+
+
+@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False)
+def conj_physical(np: Any, self: Any, /) -> Any:
+    """Complex conjugate, element by element, in memory of its own."""
+    return self.conj()
+
+
+@op(function=False, opmath=True)
+def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
+    """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
+    lead = self.ndim - len(size)
+    if lead:
+        self = np.add.reduce(self, axis=tuple(range(lead)))
+    narrow = tuple(i for i, (have, want) in enumerate(zip(np.shape(self), size, strict=True)) if have != want)
+    return np.add.reduce(self, axis=narrow, keepdims=True) if narrow else self
+
+
+sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
+
+
+# -- Through strides: `whole` is the geometry of a memory's tensor, `part` of a view of it (see core/views.py).
+
+
+def _span(geometry: Geometry) -> tuple[int, int]:
+    """The first element of the memory that a geometry touches, and the last."""
+    if 0 in geometry.shape:
+        return geometry.offset, geometry.offset
+    reach = sum((size - 1) * step for size, step in zip(geometry.shape, geometry.strides, strict=True))
+    return geometry.offset, geometry.offset + reach
+
+
+def _through(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
+    strides = tuple(step * memory.itemsize for step in geometry.strides)
+    return _as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
+
+
+def _as_strided_of(np: Any) -> Any:
+    return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
+
+
+def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
+    """A zeroed memory in which all geometries fit, and the place at which it starts."""
+    spans = [_span(each) for each in geometries]
+    start = min(first for first, _ in spans)
+    return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
+
+
+@op(function=False, method=False, linear=True)
+def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+    """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
+    memory, start = _memory(np, self.dtype, whole, part)
+    _through(np, memory, start, whole)[...] = self
+    return _through(np, memory, start, part).copy()
+
+
+strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
+
+
+@op(function=False, method=False, linear=True)
+def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+    """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
+    memory, start = _memory(np, self.dtype, whole, part)
+    if _overlaps(part):
+        index = _through(np, np.arange(memory.size), start, part)
+        np.add.at(memory, index.ravel(), self.ravel())
+    else:
+        _through(np, memory, start, part)[...] = self
+    return _through(np, memory, start, whole).copy()
+
+
+strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
+
+
+def _overlaps(geometry: Geometry) -> bool:
+    """Whether two elements of a geometry may lie at one place."""
+    reach = 0
+    for step, size in sorted(zip(geometry.strides, geometry.shape, strict=True)):
+        if size > 1:
+            if step <= reach:
+                return True
+            reach += step * (size - 1)
+    return False
+
+
+@op(function=False, method=False, linear=True)
+def strided_write(np: Any, self: Any, source: Any, /, whole: Geometry, part: Geometry) -> Any:
+    """``self``, which lies in memory as ``whole``, with its view ``part`` overwritten by ``source`` (None: zeros)."""
+    memory, start = _memory(np, self.dtype, whole, part)
+    _through(np, memory, start, whole)[...] = self
+    _through(np, memory, start, part)[...] = 0 if source is None else source
+    return _through(np, memory, start, whole).copy()
+
+
+strided_write.derivative(
+    self=lambda F, g, whole, part: F.strided_write(g, None, whole, part),
+    source=lambda F, g, whole, part: F.strided_read(g, whole, part),
+)
+
+
+@op(view=True, name="expand", method=False, function=False)
+def expand(np: Any, self: Any, /, size: Any) -> Any:
+    """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
+    target = _expanded(np.shape(self), tuple(size))
+    if np.ndim(self) == 0 or not hasattr(self, "strides"):
+        self = np.asarray(self)
+    lead = len(target) - self.ndim
+    strides = (0,) * lead + tuple(
+        0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
+    )
+    return _as_strided_of(np)(self, target, strides)
+
+
+expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
+
+
+def _expanded(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that ``expand`` gives, -1 standing for the size that is there."""
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"The expanded size of the tensor ({size[0] if size else 0}) must match the existing size ({shape[0]}) at "
+            f"non-singleton dimension 0.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
+            if math.prod(shape) != 1
+            else f"expand(): the number of sizes provided ({len(size)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({len(shape)})"
+        )
+    result = list(size)
+    for i, want in enumerate(size):
+        have = shape[i - lead] if i >= lead else 1
+        if want == -1:
+            if i < lead:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}"
+                )
+            result[i] = have
+        elif have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
+            )
+    return tuple(result)

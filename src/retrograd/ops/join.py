@@ -1,0 +1,1 @@
+"""Joining tensors, and building larger ones from smaller ones."""

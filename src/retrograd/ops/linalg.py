@@ -1,0 +1,1 @@
+"""Linear algebra: products, norms of matrices, inverses, solves."""

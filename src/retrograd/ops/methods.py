@@ -1,0 +1,62 @@
+"""Gives Tensor its methods and operators: the one place that adds to a class from outside.
+
+Importing this module imports the whole table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import activate, cast, compare, create, index, inner, join, linalg, pointwise, random, reduce, shape, sort
+from .table import FUNCTIONS, METHODS
+
+# Operators: the name of the dunder, and of the function that is the operator.
+OPERATORS = {
+    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "rsub": "rsub", "isub": "sub_", "mul": "mul",
+    "rmul": "mul", "imul": "mul_", "truediv": "div_true", "itruediv": "div_", "floordiv": "floor_divide",
+    "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow", "ipow": "pow_",
+    "matmul": "matmul", "neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not", "and": "bitwise_and",
+    "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
+    "xor": "bitwise_xor", "rxor": "bitwise_xor", "ixor": "bitwise_xor_", "lshift": "bitwise_left_shift",
+    "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+}  # fmt: skip
+
+
+def _reciprocal_times(self: Tensor, other: Any) -> Any:
+    """``other / self`` as PyTorch computes it."""
+    return self.reciprocal() * other
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add to the ``grad`` of the graph's leaves the derivatives of this tensor (see :func:`autograd.backward`)."""
+    from ..autograd import backward
+
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def install() -> None:
+    """Put every method of the table on Tensor."""
+    for name, function in METHODS.items():
+        setattr(Tensor, name, function)
+    for dunder, name in OPERATORS.items():
+        found = METHODS.get(name) or FUNCTIONS.get(name)
+        if name == "div_true":
+            found = pointwise.div_true
+        if found is not None:
+            setattr(Tensor, f"__{dunder}__", found)
+    Tensor.__rtruediv__ = _reciprocal_times  # type: ignore[method-assign]
+
+
+__all__ = [
+    "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "pointwise", "random",
+    "reduce", "shape", "sort",
+]  # fmt: skip
+install()

@@ -1,0 +1,893 @@
+"""Element-by-element operations: arithmetic, powers, exponentials, trigonometry, rounding, clamping, bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from .table import TENSORS, op, pointwise, surface
+
+F: Any = TENSORS
+
+
+# -- Arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    1,
+    lambda F, g, alpha: g if alpha == 1 else g * alpha,
+)
+def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
+    return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
+
+
+def _scaled(np: Any, x: Any, alpha: Any) -> Any:
+    """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
+    kind = getattr(x, "dtype", np.dtype(type(x))).kind
+    if isinstance(alpha, Tensor):
+        alpha = alpha.item()
+    if isinstance(alpha, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and kind in "biu":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return np.multiply(x, np.asarray(alpha).astype(x.dtype) if hasattr(x, "dtype") else alpha)
+
+
+@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",))
+def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
+    if getattr(self, "dtype", None) == bool or getattr(other, "dtype", None) == bool:
+        raise RuntimeError(_BOOL_MINUS)
+    return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
+
+
+_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+    "instead."
+)
+
+
+@pointwise(lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1, backward="RsubBackward1", in_place=False)
+def rsub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """``other - alpha * self``, element by element."""
+    if getattr(self, "dtype", None) == bool:
+        raise RuntimeError(_BOOL_MINUS)
+    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+
+
+@pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
+def mul(np: Any, self: Any, other: Any, /) -> Any:
+    """Product, element by element, of broadcastable tensors."""
+    return np.multiply(self, other)
+
+
+@pointwise(
+    lambda F, g, other: g / other,
+    lambda F, g, self, other: -g * ((self / other) / other),
+    name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
+)  # fmt: skip
+def div_true(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient, element by element, of broadcastable tensors; integers are divided as floats."""
+    return np.divide(self, other)
+
+
+def _nothing(F: Any, g: Any) -> None:
+    """No gradient along this edge, but the edge exists: a piecewise constant function."""
+
+
+@pointwise(_nothing, _nothing, name="div_floor", backward="DivBackward1", function=False, method=False, in_place=False)
+def div_floor(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards minus infinity."""
+    return _floor_divide(np, self, other)
+
+
+@pointwise(_nothing, _nothing, name="div_trunc", backward="DivBackward1", function=False, method=False, in_place=False)
+def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards zero."""
+    if self.dtype.kind in "iu":
+        _check_zero(np, other)
+        whole = np.floor_divide(self, other)
+        return whole + ((whole < 0) & (whole * other != self)).astype(self.dtype)
+    return np.trunc(np.divide(self, other))
+
+
+def _check_zero(np: Any, divisor: Any) -> None:
+    if np.any(divisor == 0):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _floor_divide(np: Any, a: Any, b: Any) -> Any:
+    if a.dtype.kind in "biu":
+        _check_zero(np, b)
+        return np.floor_divide(a, b)
+    # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.
+    quotient = np.floor_divide(a, b)
+    return np.where(b == 0, np.divide(a, b), quotient)
+
+
+@surface(aliases=("divide",))
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Any:
+    """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``."""
+    if rounding_mode is None:
+        return div_true(input, other, out=out)
+    return _rounding(rounding_mode)(input, other, out=out)
+
+
+def _rounding(mode: str) -> Any:
+    if mode == "floor":
+        return div_floor
+    if mode == "trunc":
+        return div_trunc
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
+
+
+@surface(aliases=("divide_",), function=False)
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """In-place version of :func:`div`."""
+    from .calls import modify
+
+    kind = div_true if rounding_mode is None else _rounding(rounding_mode)
+    return modify(kind.op, (input, other), ())
+
+
+@surface()
+def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Quotient, element by element; integers are divided as floats."""
+    return div_true(input, other, out=out)
+
+
+@surface(function=False)
+def true_divide_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`true_divide`."""
+    return div_(input, other)
+
+
+@pointwise()
+def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards minus infinity."""
+    return _floor_divide(np, self, other)
+
+
+@pointwise(1, lambda F, g, self, other: -g * F.div_floor(self, other))
+def remainder(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        _check_zero(np, other)
+    return np.remainder(self, other)
+
+
+@pointwise(1, lambda F, g, self, other: -g * F.div_trunc(self, other))
+def fmod(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        _check_zero(np, other)
+    return np.fmod(self, other)
+
+
+@pointwise(lambda F, g: -g, aliases=("negative",))
+def neg(np: Any, self: Any, /) -> Any:
+    """The negative, element by element."""
+    if self.dtype == bool:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+            "`~` or `logical_not()` operator instead."
+        )
+    return np.negative(self)
+
+
+@pointwise(lambda F, g, self: g * F.sgn(self), holomorphic=False, aliases=("absolute",))
+def abs(np: Any, self: Any, /) -> Any:
+    """Absolute value, element by element (of a complex number its length)."""
+    return np.absolute(self)
+
+
+@pointwise(_nothing)
+def sign(np: Any, self: Any, /) -> Any:
+    """-1, 0 or 1 by the sign of each element."""
+    if self.dtype.kind == "c":
+        raise RuntimeError(
+            "Unlike NumPy, torch.sign doesn't compute the sign of complex tensors. Use torch.sgn instead."
+        )
+    if self.dtype == bool:
+        return self.copy()
+    found = np.sign(self)
+    return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
+
+
+@pointwise(lambda F, g, self, out: F.sgn_backward(g, self, out), holomorphic=False)
+def sgn(np: Any, self: Any, /) -> Any:
+    """The sign of each element; of a complex number the direction (0 for 0)."""
+    if self.dtype.kind != "c":
+        return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
+    size = np.absolute(self)
+    return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
+
+
+@op(function=False, method=False)
+def sgn_backward(np: Any, g: Any, self: Any, out: Any, /) -> Any:
+    """The gradient of ``sgn``: zero for real numbers, the part of ``g`` across the direction for complex ones."""
+    if self.dtype.kind != "c":
+        return np.zeros_like(g)
+    size = np.absolute(self)
+    across = (g - (np.conj(out) * g).real * out) / np.where(size == 0, 1, size)
+    return np.where(size == 0, 0, across).astype(self.dtype)
+
+
+sgn_backward.derivative(
+    g=lambda F, g, self, out: F.sgn_backward(g, self, out),
+    self=lambda F, g: None,
+)
+
+# -- Powers and roots ------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * (exponent * F.pow_scalar(self, exponent - 1)) if exponent else F.zeros_as(g),
+    name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
+)  # fmt: skip
+def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
+    """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
+    if exponent == 2:
+        return np.multiply(self, self)
+    if exponent == 3:
+        return self * self * self
+    kind = self.dtype.kind
+    if kind in "iu":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return np.power(self, np.asarray(exponent).astype(self.dtype))
+    if exponent == 1:
+        return self.copy()
+    if exponent == 0.5:
+        return np.sqrt(self)
+    if exponent == -1:
+        return np.divide(1, self)
+    if exponent == -2:
+        return np.divide(1, self * self)
+    if exponent == -0.5:
+        return np.divide(1, np.sqrt(self))
+    return np.power(self, np.asarray(exponent).astype(self.dtype)) if kind != "b" else np.power(self, exponent)
+
+
+@pointwise(lambda F, g: F.zeros_as(g), function=False, method=False, in_place=False)
+def zeros_as(np: Any, self: Any, /) -> Any:
+    """Zeros in the shape of ``self``."""
+    return np.zeros_like(self)
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))),
+    lambda F, g, self, exponent, out: g * F.log_power(self, exponent, out),
+    name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
+    """``self`` to the power ``exponent``, element by element."""
+    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
+        if self.dtype.kind == "i" and np.any(exponent < 0):
+            # As C's integer arithmetic has it: 1 and -1 have inverses, what is larger vanishes.
+            positive = np.power(self, np.where(exponent < 0, 0, exponent))
+            odd = np.where(exponent % 2 == 0, 1, -1)
+            return np.where(exponent < 0, np.where(self == 1, 1, np.where(self == -1, odd, 0)), positive).astype(self.dtype)
+        return np.power(self, exponent)
+    return np.power(self, exponent)
+
+
+@pointwise(lambda F, g, out: g, function=False, method=False, in_place=False)
+def safe_less_one(np: Any, exponent: Any, /) -> Any:
+    """``exponent - 1``, and 0 where ``exponent`` is 0, so that 0 ** -1 does not spoil a product with 0."""
+    return np.where(exponent == 0, np.zeros_like(exponent), exponent - 1)
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * F.log_power_base(self, exponent),
+    lambda F, g, self, exponent: g * F.log_power_twice(self, exponent),
+    None,
+    function=False, method=False, in_place=False,
+)  # fmt: skip
+def log_power(np: Any, self: Any, exponent: Any, out: Any, /) -> Any:
+    """``self ** exponent * log(self)``, 0 where a positive power of 0 is."""
+    return np.where((self == 0) & (np.real(exponent) >= 0), 0, out * np.log(self)).astype(out.dtype)
+
+
+@surface(function=False, method=False)
+def log_power_base(self: Any, exponent: Any) -> Any:
+    """The derivative of ``log_power`` by its base."""
+    power = F.pow_tensor(self, F.safe_less_one(exponent))
+    return power * (exponent * F.log(self) + 1)
+
+
+@surface(function=False, method=False)
+def log_power_twice(self: Any, exponent: Any) -> Any:
+    """The derivative of ``log_power`` by its exponent."""
+    out = F.pow_tensor(self, exponent)
+    return F.log_power(self, exponent, F.log_power(self, exponent, out))
+
+
+def _on_arrays(function: Any) -> Any:
+    """A function of Tensors for the level of arrays."""
+    from ..core.tensor import wrap
+
+    def on_arrays(*arrays: Any) -> Any:
+        return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
+
+    return on_arrays
+
+
+def _two_levels(function: Any) -> None:
+    from .table import ARRAYS
+
+    setattr(TENSORS, function.__name__, function)
+    setattr(ARRAYS, function.__name__, _on_arrays(function))
+
+
+_two_levels(log_power_base)
+_two_levels(log_power_twice)
+
+
+@surface()
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
+    """``input`` to the power ``exponent``, element by element; either may be a number."""
+    kind = exponent.__class__
+    if kind is int or kind is float:
+        if isinstance(input, Tensor) and not (kind is float and input._array.dtype.kind in "biu"):
+            if input._array.dtype.kind != "b":
+                return pow_scalar(input, exponent, out=out)
+    elif isinstance(exponent, Tensor):
+        if not isinstance(input, Tensor):
+            return pow_tensor(input, exponent, out=out)
+        return pow_tensor(input, exponent, out=out)
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    target = dtypes.result_of(*_kinds(input), dtypes.of_number(exponent))
+    return pow_scalar(input.to(target), exponent, out=out)
+
+
+def _kinds(x: Tensor) -> tuple[Any, Any]:
+    return (x.dtype, None) if x._array.ndim else (None, x.dtype)
+
+
+@surface()
+def pow_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place version of :func:`pow`."""
+    from .calls import check_cast, modify
+
+    if isinstance(exponent, Tensor):
+        return modify(pow_tensor.op, (input, exponent), ())
+    check_cast(dtypes.result_of(*_kinds(input), dtypes.of_number(exponent)), input.dtype)
+    return modify(pow_scalar.op, (input,), (exponent,))
+
+
+@surface(aliases=("__rpow__",), function=False, name="__rpow__")
+def _rpow(input: Tensor, base: Any) -> Any:
+    """``base ** input``."""
+    return pow_tensor(base, input)
+
+
+@surface()
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
+    """``input`` to the power ``exponent`` in double precision."""
+    is_complex = any(
+        (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
+    )
+    target = dtypes.complex128 if is_complex else dtypes.float64
+    operands = [each.to(target) if isinstance(each, Tensor) else each for each in (input, exponent)]
+    return pow(*operands, out=out)
+
+
+@pointwise(lambda F, g, self: g * (2.0 * self))
+def square(np: Any, self: Any, /) -> Any:
+    """The square, element by element."""
+    return np.multiply(self, self)
+
+
+square.op.backward = "PowBackward0"
+
+
+@pointwise(lambda F, g, out: g / (2 * out), floats=True)
+def sqrt(np: Any, self: Any, /) -> Any:
+    """Square root, element by element; nan for negative numbers."""
+    return np.sqrt(self)
+
+
+@pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
+def rsqrt(np: Any, self: Any, /) -> Any:
+    """One over the square root, element by element."""
+    return np.divide(1, np.sqrt(self))
+
+
+@pointwise(lambda F, g, out: -g * out * out, floats=True)
+def reciprocal(np: Any, self: Any, /) -> Any:
+    """One over each element."""
+    return np.divide(1, self)
+
+
+# -- Exponentials and logarithms -------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, out: out, floats=True)
+def exp(np: Any, self: Any, /) -> Any:
+    """e to the power of each element."""
+    return np.exp(self)
+
+
+@pointwise(lambda F, g, out: g * out * math.log(2), floats=True)
+def exp2(np: Any, self: Any, /) -> Any:
+    """2 to the power of each element."""
+    return np.exp2(self)
+
+
+@pointwise(lambda F, g, out: g * (out + 1), floats=True)
+def expm1(np: Any, self: Any, /) -> Any:
+    """``exp(x) - 1``, exact for small elements too."""
+    return np.expm1(self)
+
+
+@pointwise(lambda F, g, self: g / self, floats=True)
+def log(np: Any, self: Any, /) -> Any:
+    """Natural logarithm, element by element."""
+    return np.log(self)
+
+
+@pointwise(lambda F, g, self: g / (self * math.log(2)), floats=True)
+def log2(np: Any, self: Any, /) -> Any:
+    """Logarithm to base 2, element by element."""
+    return np.log2(self)
+
+
+@pointwise(lambda F, g, self: g / (self * math.log(10)), floats=True)
+def log10(np: Any, self: Any, /) -> Any:
+    """Logarithm to base 10, element by element."""
+    return np.log10(self)
+
+
+@pointwise(lambda F, g, self: g / (self + 1), floats=True)
+def log1p(np: Any, self: Any, /) -> Any:
+    """``log(1 + x)``, exact for small elements too."""
+    return np.log1p(self)
+
+
+@pointwise(
+    lambda F, g, self, other: g / (1 + F.exp(other - self)),
+    lambda F, g, self, other: g / (1 + F.exp(self - other)),
+    floats=True, in_place=False,
+)  # fmt: skip
+def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow."""
+    return np.logaddexp(self, other)
+
+
+# -- Trigonometry ----------------------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, self: F.cos(self), floats=True)
+def sin(np: Any, self: Any, /) -> Any:
+    """Sine, element by element (radians)."""
+    return np.sin(self)
+
+
+@pointwise(lambda F, g, self: g * -F.sin(self), floats=True)
+def cos(np: Any, self: Any, /) -> Any:
+    """Cosine, element by element (radians)."""
+    return np.cos(self)
+
+
+@pointwise(lambda F, g, out: g * (1 + out * out), floats=True)
+def tan(np: Any, self: Any, /) -> Any:
+    """Tangent, element by element (radians)."""
+    return np.tan(self)
+
+
+@pointwise(lambda F, g, self: g * F.rsqrt(1 - self * self), floats=True, aliases=("arcsin",))
+def asin(np: Any, self: Any, /) -> Any:
+    """Inverse sine, element by element, in radians."""
+    return np.arcsin(self)
+
+
+@pointwise(lambda F, g, self: g * -F.rsqrt(1 - self * self), floats=True, aliases=("arccos",))
+def acos(np: Any, self: Any, /) -> Any:
+    """Inverse cosine, element by element, in radians."""
+    return np.arccos(self)
+
+
+@pointwise(lambda F, g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
+def atan(np: Any, self: Any, /) -> Any:
+    """Inverse tangent, element by element, in radians."""
+    return np.arctan(self)
+
+
+@pointwise(
+    lambda F, g, self, other: g * (other / (self * self + other * other)),
+    lambda F, g, self, other: g * (-self / (self * self + other * other)),
+    floats=True, aliases=("arctan2",),
+)  # fmt: skip
+def atan2(np: Any, self: Any, other: Any, /) -> Any:
+    """The angle of the point (``other``, ``self``), in radians between -π and π."""
+    return np.arctan2(self, other)
+
+
+@pointwise(lambda F, g, self: g * F.cosh(self), floats=True)
+def sinh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic sine, element by element."""
+    return np.sinh(self)
+
+
+@pointwise(lambda F, g, self: g * F.sinh(self), floats=True)
+def cosh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic cosine, element by element."""
+    return np.cosh(self)
+
+
+@pointwise(lambda F, out: 1 - out * out, floats=True)
+def tanh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic tangent, element by element."""
+    return np.tanh(self)
+
+
+@pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",))
+def asinh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic sine, element by element."""
+    return np.arcsinh(self)
+
+
+@pointwise(lambda F, g, self: g * F.rsqrt(self - 1) * F.rsqrt(self + 1), floats=True, aliases=("arccosh",))
+def acosh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic cosine, element by element."""
+    return np.arccosh(self)
+
+
+@pointwise(lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",))
+def atanh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic tangent, element by element."""
+    return np.arctanh(self)
+
+
+@pointwise(lambda F, g, out: g * (1 - out) * out, floats=True)
+def sigmoid(np: Any, self: Any, /) -> Any:
+    """``1 / (1 + exp(-x))``, element by element."""
+    return np.divide(1, 1 + np.exp(-self))
+
+
+@pointwise(lambda F, g, out: g * (out > 0))
+def relu(np: Any, self: Any, /) -> Any:
+    """Each element where it is positive, else 0."""
+    if self.dtype == bool:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return np.maximum(self, 0)
+
+
+# -- Rounding --------------------------------------------------------------------------------------------------------
+
+
+@pointwise(_nothing)
+def floor(np: Any, self: Any, /) -> Any:
+    """The largest whole number not above each element."""
+    return np.floor(self) if self.dtype.kind == "f" else self.copy()
+
+
+@pointwise(_nothing)
+def ceil(np: Any, self: Any, /) -> Any:
+    """The smallest whole number not below each element."""
+    return np.ceil(self) if self.dtype.kind == "f" else self.copy()
+
+
+@pointwise(_nothing, aliases=("fix",))
+def trunc(np: Any, self: Any, /) -> Any:
+    """Each element without its fraction."""
+    return np.trunc(self) if self.dtype.kind == "f" else self.copy()
+
+
+@pointwise(1)
+def frac(np: Any, self: Any, /) -> Any:
+    """The fraction of each element, with its sign."""
+    return self - np.trunc(self)
+
+
+@pointwise(_nothing)
+def round(np: Any, self: Any, /, *, decimals: int = 0) -> Any:
+    """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
+    if self.dtype.kind != "f":
+        return self.copy()
+    if decimals == 0:
+        return np.rint(self)
+    scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
+    return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
+
+
+# -- Choosing --------------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
+    in_place=False,
+)  # fmt: skip
+def maximum(np: Any, self: Any, other: Any, /) -> Any:
+    """The larger of two elements; nan if either is."""
+    return np.maximum(self, other)
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
+    in_place=False,
+)  # fmt: skip
+def minimum(np: Any, self: Any, other: Any, /) -> Any:
+    """The smaller of two elements; nan if either is."""
+    return np.minimum(self, other)
+
+
+@op(function=False, method=False)
+def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
+    """``g``, halved where ``self`` and ``other`` are equal."""
+    return np.where(self == other, g / 2, g)
+
+
+where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
+
+
+@op(function=False, method=False)
+def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
+    """``self`` with ``value`` where ``mask`` is true."""
+    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+
+
+masked_fill_scalar.op.backward = "MaskedFillBackward0"
+masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, mask, 0))
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(g, ~((self >= other) | (other != other)), 0),
+    lambda F, g, self, other: F.masked_fill_scalar(g, (self >= other) | (other != other), 0),
+    in_place=False,
+)  # fmt: skip
+def fmax(np: Any, self: Any, other: Any, /) -> Any:
+    """The larger of two elements; of a nan and a number the number."""
+    return np.fmax(self, other)
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(g, ~((self <= other) | (other != other)), 0),
+    lambda F, g, self, other: F.masked_fill_scalar(g, (self <= other) | (other != other), 0),
+    in_place=False,
+)  # fmt: skip
+def fmin(np: Any, self: Any, other: Any, /) -> Any:
+    """The smaller of two elements; of a nan and a number the number."""
+    return np.fmin(self, other)
+
+
+def _in_bounds(x: Any, low: Any, high: Any) -> Any:
+    if low is None:
+        return x <= high
+    return (x >= low) if high is None else (x >= low) & (x <= high)
+
+
+@pointwise(
+    lambda F, g, self, min, max: F.where_else(_in_bounds(self, min, max), g),
+    name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
+    """Each element, or the number ``min`` or ``max`` where it is beyond."""
+    if min is not None:
+        self = np.maximum(self, np.asarray(min).astype(self.dtype))
+    return self if max is None else np.minimum(self, np.asarray(max).astype(self.dtype))
+
+
+@op(function=False, method=False, backward="WhereBackward0")
+def where_else(np: Any, condition: Any, self: Any, /) -> Any:
+    """``self`` where ``condition`` is true, else 0."""
+    return np.where(condition, self, np.zeros((), self.dtype))
+
+
+where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
+
+
+@pointwise(
+    lambda F, g, self, min, max: F.where_else((self >= min) & (self <= max), g),
+    lambda F, g, self, min, max: F.where_else((self < min) & (min < max), g),
+    lambda F, g, self, min, max: F.where_else((self > max) | (max < min), g),
+    name="clamp_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
+)  # fmt: skip
+def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
+    """Each element, or that of ``min`` or ``max`` where it is beyond."""
+    return np.minimum(np.maximum(self, min), max)
+
+
+@pointwise(
+    lambda F, g, self, min: F.where_else(self >= min, g),
+    lambda F, g, self, min: F.where_else(self < min, g),
+    name="clamp_min_tensor", backward="ClampMinBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def clamp_min_tensor(np: Any, self: Any, min: Any, /) -> Any:
+    """Each element, or that of ``min`` where it is below."""
+    return np.maximum(self, min)
+
+
+@pointwise(
+    lambda F, g, self, max: F.where_else(self <= max, g),
+    lambda F, g, self, max: F.where_else(self > max, g),
+    name="clamp_max_tensor", backward="ClampMaxBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def clamp_max_tensor(np: Any, self: Any, max: Any, /) -> Any:
+    """Each element, or that of ``max`` where it is above."""
+    return np.minimum(self, max)
+
+
+def _clamp_call(input: Tensor, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The block, its tensors and its parameters for a call of ``clamp``."""
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        if low is None:
+            return clamp_max_tensor, (input, high), ()
+        if high is None:
+            return clamp_min_tensor, (input, low), ()
+        return clamp_tensor, (input, low, high), ()
+    if input.is_complex():
+        raise RuntimeError("clamp is not supported for complex types")
+    return clamp_scalar, (input,), (low, high)
+
+
+def _clamp_input(input: Tensor, low: Any, high: Any) -> Tensor:
+    numbers = [dtypes.of_number(each) for each in (low, high) if isinstance(each, (int, float))]
+    for each in numbers:
+        target = dtypes.result_of(*_kinds(input), each)
+        if target is not input.dtype:
+            input = input.to(target)
+    return input
+
+
+@surface(aliases=("clip",))
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
+    call, tensors, params = _clamp_call(input, min, max)
+    if params:
+        return call(_clamp_input(input, min, max), *params, out=out)  # type: ignore[no-any-return]
+    return call(*tensors, out=out)  # type: ignore[no-any-return]
+
+
+@surface(aliases=("clip_",))
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place version of :func:`clamp`."""
+    from .calls import check_cast, modify
+
+    call, tensors, params = _clamp_call(input, min, max)
+    if params:
+        check_cast(_clamp_input(input, min, max).dtype, input.dtype)
+    return modify(call.op, tensors, params)
+
+
+@surface()
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or ``min`` where it is below."""
+    return clamp(input, min=min, out=out)
+
+
+@surface()
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or ``max`` where it is above."""
+    return clamp(input, max=max, out=out)
+
+
+@surface()
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """In-place version of :func:`clamp_min`."""
+    return clamp_(input, min=min)
+
+
+@surface()
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """In-place version of :func:`clamp_max`."""
+    return clamp_(input, max=max)
+
+
+@pointwise(
+    lambda F, g, weight: g * (1 - weight),
+    lambda F, g, weight: g * weight,
+    lambda F, g, self, end: g * (end - self),
+    name="lerp", backward="LerpBackward1",
+)  # fmt: skip
+def lerp(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
+    """``self + weight * (end - self)``: from ``self`` to ``end`` as ``weight`` goes from 0 to 1."""
+    small = np.absolute(weight) < 0.5
+    return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
+
+
+@pointwise(
+    1,
+    lambda F, g, tensor2, value: g * (tensor2 * value),
+    lambda F, g, tensor1, value: g * (tensor1 * value),
+)
+def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
+    """``self + value * tensor1 * tensor2``, element by element."""
+    return self + tensor1 * tensor2 if value == 1 else self + value * tensor1 * tensor2
+
+
+@pointwise(
+    1,
+    lambda F, g, tensor2, value: g * (value / tensor2),
+    lambda F, g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+)
+def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
+    """``self + value * tensor1 / tensor2``, element by element."""
+    if self.dtype.kind in "biu":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+            "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+            "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
+            "tensor1 / tensor2), for all dtypes."
+        )
+    return self + value * (tensor1 / tensor2)
+
+
+@pointwise(
+    lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out)
+)
+def hypot(np: Any, self: Any, other: Any, /) -> Any:
+    """The length of the hypotenuse, element by element."""
+    return np.hypot(self, other)
+
+
+@pointwise(lambda F, g, self, out: g * F.where_else(self != 0, out / self), _nothing, floats=True)
+def copysign(np: Any, self: Any, other: Any, /) -> Any:
+    """The size of ``self`` with the sign of ``other``."""
+    return np.copysign(self, other)
+
+
+# -- Bits ------------------------------------------------------------------------------------------------------------
+
+
+def _whole(name: str, *operands: Any) -> None:
+    for each in operands:
+        if hasattr(each, "dtype") and each.dtype.kind not in "biu":
+            shown = dtypes.scalar_name(dtypes.of(each.dtype))
+            raise RuntimeError(f'"{name}_cpu" not implemented for \'{shown}\'')
+
+
+@pointwise()
+def bitwise_and(np: Any, self: Any, other: Any, /) -> Any:
+    """And of the bits of integers, or of booleans."""
+    _whole("bitwise_and", self, other)
+    return np.bitwise_and(self, other)
+
+
+@pointwise()
+def bitwise_or(np: Any, self: Any, other: Any, /) -> Any:
+    """Or of the bits of integers, or of booleans."""
+    _whole("bitwise_or", self, other)
+    return np.bitwise_or(self, other)
+
+
+@pointwise()
+def bitwise_xor(np: Any, self: Any, other: Any, /) -> Any:
+    """Exclusive or of the bits of integers, or of booleans."""
+    _whole("bitwise_xor", self, other)
+    return np.bitwise_xor(self, other)
+
+
+@pointwise()
+def bitwise_not(np: Any, self: Any, /) -> Any:
+    """The bits of integers, or booleans, turned over."""
+    _whole("bitwise_not", self)
+    return np.invert(self)
+
+
+@pointwise()
+def bitwise_left_shift(np: Any, self: Any, other: Any, /) -> Any:
+    """The bits of integers moved left by ``other`` places."""
+    _whole("lshift", self, other)
+    return np.left_shift(self, other)
+
+
+@pointwise()
+def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
+    """The bits of integers moved right by ``other`` places, keeping the sign."""
+    _whole("rshift", self, other)
+    return np.right_shift(self, other)

@@ -1,0 +1,1 @@
+"""Random tensors: PyTorch's numbers for a seed."""

@@ -1,0 +1,1 @@
+"""Reductions, norms and scans: many elements to one, or to a running one."""

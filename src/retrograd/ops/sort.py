@@ -1,0 +1,1 @@
+"""Sorting, selecting by order, counting: sort, topk, unique, histograms."""
