@@ -1,0 +1,152 @@
+"""The command line: ``retrograd run``, ``retrograd info``. Knows what to say; what to do is elsewhere."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+
+import retrograd
+from retrograd import program
+
+USAGE = """\
+usage: retrograd COMMAND ...
+
+  retrograd run PROGRAM.py [arguments]     run a program written for PyTorch: its `import torch` gets retrograd
+  retrograd run -m MODULE [arguments]      the same for a module found on the path
+  retrograd run -c TEXT [arguments]        the same for a program given as text
+  retrograd info                           print versions, devices, threads and the extras found
+  retrograd --version                      print the version
+  retrograd --help                         print this text
+
+`python -m retrograd` is the same command."""
+
+CANNOT = 2  # the status with which Python ends when it cannot start a program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``retrograd``: the status to exit with. What a run program raises goes through.
+
+    >>> main(["run", "-c", "import torch; print(torch.__name__)"])
+    retrograd
+    0
+    """
+    command, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    if command == "run":
+        return run(rest)
+    if rest and command in ("info", "--version", "-V", "--help", "-h"):
+        return complain(f"{command} takes no arguments")
+    if command == "info":
+        print(info())
+    elif command in ("--version", "-V"):
+        print(f"retrograd {retrograd.__version__}")
+    elif command in ("--help", "-h"):
+        print(USAGE)
+    else:
+        return complain(f"there is no command {command!r}")
+    return 0
+
+
+def complain(about: str) -> int:
+    """Say on the error stream what is wrong with the command; the status."""
+    print(f"retrograd: {about}\n\n{USAGE}", file=sys.stderr)
+    return CANNOT
+
+
+def run(arguments: Sequence[str]) -> int:
+    """``retrograd run``: the program's exceptions go through, so that Python ends as it would for the program."""
+    start = {"-m": program.run_module, "-c": program.run_text}
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
+    if arguments and arguments[0] in start:
+        option, *rest = arguments
+        if not rest:
+            return complain(f"run {option} needs an argument")
+        begin, name, *rest = start[option], *rest
+    elif arguments and not arguments[0].startswith("-"):
+        begin, name, *rest = program.run_file, *arguments
+    else:
+        return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
+    try:
+        begin(name, rest)
+    except program.CannotStart as error:
+        print(f"retrograd: {error}", file=sys.stderr)
+        return CANNOT
+    except BaseException as error:
+        program.show_own_traceback(error)
+        raise
+    return 0
+
+
+def info() -> str:
+    """What ``retrograd info`` prints."""
+    lines: list[tuple[str, str]] = [
+        ("retrograd", f"{retrograd.__version__} ({os.path.dirname(retrograd.__file__)})"),
+        ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
+        ("platform", platform.platform()),
+        *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),
+        ("extras", ", ".join(extras())),
+        ("processors", str(processors())),
+        ("BLAS", blas()),
+        ("threads", threads()),
+        *(("device" if place == 0 else "", text) for place, text in enumerate(devices())),
+    ]
+    return "\n".join(f"{title:<12}{text}" for title, text in lines)
+
+
+def version_of(*distributions: str) -> str:
+    """The installed version of the first distribution that is there; nothing is imported."""
+    for name in distributions:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "not installed"
+
+
+def extras() -> Iterator[str]:
+    """The optional packages, with their versions."""
+    yield f"numba {version_of('numba')}"
+    yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def blas() -> str:
+    """The library NumPy multiplies matrices with."""
+    import numpy
+
+    found = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{found.get('name', 'unknown')} {found.get('version', '')}".strip()
+
+
+def threads() -> str:
+    """What limits the threads of BLAS and of loops, as far as it is set."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    return ", ".join(limits) or "as many as there are processors (OMP_NUM_THREADS and its like are not set)"
+
+
+def devices() -> Iterator[str]:
+    """The CPU, and the GPUs that CuPy finds."""
+    yield f"cpu: {platform.processor() or platform.machine()}"
+    if importlib.util.find_spec("cupy") is None:
+        yield "no GPU: CuPy is not installed (pip install 'retrograd[gpu]')"
+        return
+    try:
+        import cupy
+
+        for number in range(cupy.cuda.runtime.getDeviceCount()):
+            described = cupy.cuda.runtime.getDeviceProperties(number)
+            yield f"cuda:{number}: {described['name'].decode()}, {described['totalGlobalMem'] / 2**30:.1f} GiB"
+    except Exception as error:  # of CuPy or of the driver under it: all mean that no GPU can be used
+        yield f"no GPU: {error}"

@@ -1,0 +1,136 @@
+"""Runs a Python program as ``python`` would, with ``import torch`` answered by retrograd.
+
+The program is ``__main__``: pickling, multiprocessing, ``sys.argv``, the path and tracebacks are as under ``python``.
+Knows the import hook and nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import os
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+
+from retrograd import shim
+from retrograd.core import absent
+
+
+class CannotStart(Exception):
+    """The program cannot be found or read; the text says why."""
+
+
+def run_file(path: str, arguments: Sequence[str] = ()) -> None:
+    """Run the program in a file (or the ``__main__.py`` of a folder), as ``python path arguments``."""
+    file = os.path.abspath(os.path.join(path, "__main__.py") if os.path.isdir(path) else path)
+    try:
+        with io.open_code(file) as stream:
+            source = stream.read()
+    except OSError as error:
+        reason = f"[Errno {error.errno}] {error.strerror}"
+        raise CannotStart(f"can't open file {file!r}: {reason}") from error
+    main = main_module(file=file)
+    with as_main(main, [path, *arguments], first_on_path=os.path.dirname(os.path.realpath(file))):
+        exec(compile(source, file, "exec", dont_inherit=True), main.__dict__)
+
+
+def run_module(name: str, arguments: Sequence[str] = ()) -> None:
+    """Run a module found on the path, as ``python -m name arguments``."""
+    main = main_module()
+    with as_main(main, ["-m", *arguments], first_on_path=os.getcwd()):
+        spec = find_runnable(name)
+        code = getattr(spec.loader, "get_code", lambda name: None)(spec.name)
+        if code is None:
+            raise CannotStart(f"No code object available for {name}")
+        main.__spec__, main.__loader__ = spec, spec.loader
+        main.__package__ = spec.parent
+        if spec.origin is not None:
+            main.__file__ = sys.argv[0] = spec.origin
+        exec(code, main.__dict__)
+
+
+def run_text(source: str, arguments: Sequence[str] = ()) -> None:
+    """Run a program given as text, as ``python -c source arguments``."""
+    main = main_module()
+    with as_main(main, ["-c", *arguments], first_on_path=""):
+        exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
+
+
+def find_runnable(name: str) -> ModuleSpec:
+    """The spec of a module, or of a package's ``__main__``."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+            if spec is None:
+                raise CannotStart(f"No module named {name}.__main__; {name!r} is a package without a program")
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise CannotStart(f"Error while finding module specification for {name!r} ({error})") from error
+    if spec is None:
+        raise CannotStart(f"No module named {name}")
+    return spec
+
+
+def main_module(file: str | None = None) -> types.ModuleType:
+    """A fresh ``__main__``."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    if file is not None:
+        module.__file__ = file
+        module.__dict__["__cached__"] = None
+    return module
+
+
+@contextmanager
+def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
+    """Let ``main`` be the process's program, under the import hook; everything is put back afterwards."""
+    before = sys.argv, list(sys.path), sys.modules["__main__"]
+    sys.argv = argv
+    if not sys.flags.safe_path:
+        sys.path[:1] = [first_on_path]
+    sys.modules["__main__"] = main
+    try:
+        with shim.installed():
+            yield
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"] = before
+
+
+def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The part of a traceback that is the program's: without how it was started, and without the hook's last frames.
+
+    ``python`` shows it so: from the program's own first line to the line where it asked for what does not exist.
+    """
+    entries: list[types.TracebackType] = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    if __file__ in files:
+        started = len(files) - files[::-1].index(__file__)
+        entries, files = entries[started:], files[started:]
+    while files and files[-1] in (shim.__file__, absent.__file__):
+        entries.pop()
+        files.pop()
+    if not entries:
+        return None
+    entries[-1].tb_next = None
+    return entries[0]
+
+
+def show_own_traceback(error: BaseException) -> None:
+    """Have Python show an uncaught ``error`` of the program as it would under ``python``; any other one as before."""
+    shown_before = sys.excepthook
+
+    def show(kind: type[BaseException], uncaught: BaseException, traceback: types.TracebackType | None) -> None:
+        sys.excepthook = shown_before
+        if uncaught is error:
+            traceback = own_traceback(traceback)
+            uncaught.__traceback__ = traceback
+        shown_before(kind, uncaught, traceback)
+
+    sys.excepthook = show

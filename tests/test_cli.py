@@ -1,0 +1,206 @@
+"""The command line, in processes of its own: a program runs as under ``python``, with retrograd for ``torch``."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import retrograd
+from retrograd import cli
+
+SOURCE = str(Path(retrograd.__file__).parent.parent)
+
+
+def command(*arguments: str, folder: Path | None = None, python: bool = False) -> subprocess.CompletedProcess[str]:
+    """``retrograd ...`` (or ``python ...``, to compare) with the error stream kept apart."""
+    path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
+    start = [sys.executable] if python else [sys.executable, "-m", "retrograd"]
+    return subprocess.run(
+        [*start, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def both(folder: Path, text: str, *arguments: str) -> None:
+    """A program that asks nothing of torch prints the same, fails the same and ends the same under both."""
+    (folder / "program.py").write_text(text)
+    ours = command("run", "program.py", *arguments, folder=folder)
+    pythons = command("program.py", *arguments, folder=folder, python=True)
+    assert ours.stdout == pythons.stdout
+    assert ours.stderr == pythons.stderr
+    assert ours.returncode == pythons.returncode
+
+
+def test_a_program_gets_retrograd(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import torch as th\nprint(th.__name__, th.__version__)\n")
+    done = command("run", "program.py", folder=tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == (f"retrograd {retrograd.__version__}\n", "", 0)
+
+
+def test_arguments_names_and_main(tmp_path: Path) -> None:
+    text = """
+import os, sys
+print(sys.argv, __name__, __file__, __package__, __spec__, __doc__)
+print(os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)))
+print(sys.modules["__main__"].__dict__ is globals())
+if __name__ == "__main__":
+    print("main")
+"""
+    both(tmp_path, text, "--help", "-x", "two words")
+
+
+def test_modules_beside_the_program(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("import torch\nname = torch.__name__\n")
+    (tmp_path / "program.py").write_text("from beside import name\nprint(name)\n")
+    assert command("run", str(tmp_path / "program.py")).stdout == "retrograd\n"
+
+
+def test_pickling_of_the_programs_own_classes(tmp_path: Path) -> None:
+    both(
+        tmp_path,
+        "import pickle\nclass A:\n    pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A, A.__module__)\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 / 0",
+        "def f():\n    g()\n\ndef g():\n    raise ValueError('x')\n\nf()",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e",
+        "x = = 1",
+        "import sys\nsys.exit()",
+        "import sys\nsys.exit(7)",
+        "raise SystemExit('in words')",
+        "raise SystemExit(None)",
+        "import no_such_module",
+        "raise ExceptionGroup('several', [ValueError(1), KeyError(2)])",
+        "import sys\nsys.excepthook = lambda k, e, t: print('own hook', k, e, t.tb_lineno, t.tb_next)\n1 / 0",
+        "import atexit\natexit.register(print, 'at the end')\nraise ValueError",
+        "raise KeyboardInterrupt",
+    ],
+)
+def test_it_ends_as_under_python(tmp_path: Path, text: str) -> None:
+    both(tmp_path, text + "\n")
+
+
+def test_a_missing_name_ends_at_the_programs_own_line(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("def ask():\n    import torch.nowhere\n\nask()\n")
+    done = command("run", "program.py", folder=tmp_path)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert lines[-1].startswith("ModuleNotFoundError: No module named 'torch.nowhere'")
+    assert lines[-1].endswith("see docs/differences.md)")
+    assert all("program.py" in line for line in lines if line.startswith("  File"))
+
+
+def test_children_of_multiprocessing_get_retrograd_too(tmp_path: Path) -> None:
+    text = """
+import multiprocessing
+import torch
+
+def name(number):
+    import torch as again
+    assert again is torch
+    return f"{again.__name__} {number}"
+
+if __name__ == "__main__":
+    for method in multiprocessing.get_all_start_methods():
+        if method != "fork":  # a forked child has the hook as it has everything
+            with multiprocessing.get_context(method).Pool(1) as pool:
+                print(pool.map(name, [1, 2]))
+"""
+    (tmp_path / "program.py").write_text(text)
+    done = command("run", "program.py", folder=tmp_path)
+    assert done.stderr == ""
+    assert set(done.stdout.splitlines()) == {"['retrograd 1', 'retrograd 2']"}
+
+
+def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    body = "import sys, torch\nprint(torch.__name__, __name__, __spec__ and __spec__.name, sys.argv[1:], __package__)\n"
+    (package / "part.py").write_text(body)
+    (package / "__main__.py").write_text(body)
+    assert command("run", "-m", "package.part", "a", folder=tmp_path).stdout == (
+        "retrograd __main__ package.part ['a'] package\n"
+    )
+    assert command("run", "-m", "package", "-m", folder=tmp_path).stdout == (
+        "retrograd __main__ package.__main__ ['-m'] package\n"
+    )
+    assert command("run", "package", "b", folder=tmp_path).stdout == "retrograd __main__ None ['b'] None\n"
+
+
+def test_text(tmp_path: Path) -> None:
+    done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
+    assert done.stdout == "retrograd ['-c', 'x']\n"
+
+
+def test_in_one_process_everything_is_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__name__)\n1 / 0\n")
+    hook = sys.excepthook
+
+    def state() -> tuple[object, ...]:
+        torches = {name for name in sys.modules if name.partition(".")[0] == "torch"}
+        return sys.argv, list(sys.path), sys.modules["__main__"], list(sys.meta_path), torches
+
+    before = state()
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["run", str(program)])
+    assert state() == before
+    sys.excepthook = hook
+    assert capsys.readouterr().out == "retrograd\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run",), "run needs a program"),
+        (("run", "-m"), "run -m needs an argument"),
+        (("run", "--frobnicate"), "run has no option --frobnicate"),
+        (("frobnicate",), "there is no command 'frobnicate'"),
+        (("info", "more"), "info takes no arguments"),
+        (("run", "no_such_program.py"), "can't open file"),
+        (("run", "-m", "no_such_module"), "No module named no_such_module"),
+        (("run", "-m", "no_such_module.part"), "No module named 'no_such_module'"),
+        (("run", "-m", "json"), "No module named json.__main__"),
+    ],
+)
+def test_what_cannot_be_done(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert words in printed.err and printed.out == ""
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ((), ("--help",), ("run", "--help")):
+        assert cli.main(arguments or ["--help"]) == 0
+        assert capsys.readouterr().out == cli.USAGE + "\n"
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"retrograd {retrograd.__version__}\n"
+
+
+def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
+    import numpy
+
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    titles = [line.split()[0] for line in printed.splitlines() if not line.startswith(" ")]
+    assert titles == [
+        *("retrograd", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
+        *("extras", "processors", "BLAS", "threads", "device"),
+    ]
+    assert retrograd.__version__ in printed and numpy.__version__ in printed
+
+
+def test_info_imports_neither_scipy_nor_numba() -> None:
+    text = "import sys; from retrograd.cli import info; info(); print({'scipy', 'numba'} & set(sys.modules))"
+    assert command("-c", text, python=True).stdout == "set()\n"

@@ -1,0 +1,230 @@
+"""The import hook: what it answers, what it says of what is missing, and that it leaves nothing behind.
+
+Most of it is tested with a small stand-in package below ``retrograd``, so that it does not hang on what retrograd has.
+"""
+
+import importlib
+import importlib.util
+import sys
+import threading
+import types
+from collections.abc import Iterator
+
+import pytest
+
+import retrograd
+from retrograd import shim
+from retrograd.core.absent import LEFT_OUT, PAGE, absent, torch_name, why_absent
+
+
+@pytest.fixture
+def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """A package ``retrograd.standin`` with a module ``deep`` in it and, as an attribute, a module from elsewhere."""
+    folder = tmp_path / "standin"  # type: ignore[operator]
+    folder.mkdir()
+    ending = "from retrograd.core.absent import absent\n__getattr__ = absent(__name__)\n"
+    (folder / "__init__.py").write_text("import sys\nvalue = 1\n" + ending)
+    (folder / "deep.py").write_text("class Thing:\n    pass\n" + ending)
+    monkeypatch.setattr(retrograd, "__path__", [*retrograd.__path__, str(tmp_path)])
+    module = importlib.import_module("retrograd.standin")
+    elsewhere = types.ModuleType("retrograd.elsewhere")
+    elsewhere.answer = 42  # type: ignore[attr-defined]
+    module.reached = elsewhere  # type: ignore[attr-defined]
+    yield module
+    for name in [name for name in sys.modules if name.startswith("retrograd.standin")]:
+        del sys.modules[name]
+    del retrograd.standin  # type: ignore[attr-defined]
+
+
+def imports(text: str) -> dict[str, object]:
+    """The names that a program's text leaves, run under the hook."""
+    names: dict[str, object] = {}
+    with shim.installed():
+        exec(text, names)
+    return names
+
+
+def state() -> tuple[object, ...]:
+    torches = {name: module for name, module in sys.modules.items() if shim.is_torch(name)}
+    return torches, list(sys.meta_path), list(sys.path)
+
+
+def test_import_torch_is_retrograd() -> None:
+    assert imports("import torch")["torch"] is retrograd
+    assert imports("import torch as th")["th"] is retrograd
+
+
+def test_submodules_are_the_same_objects(standin: types.ModuleType) -> None:
+    names = imports("import torch.standin.deep\nimport torch.standin.deep as d\nfrom torch.standin import deep, value")
+    own = importlib.import_module("retrograd.standin.deep")
+    assert names["torch"] is retrograd
+    assert names["d"] is own and names["deep"] is own and names["value"] == 1
+    assert own.__name__ == "retrograd.standin.deep"
+    assert own.__spec__ is not None and own.__spec__.name == "retrograd.standin.deep"
+
+
+def test_from_a_submodule_takes_its_own_classes(standin: types.ModuleType) -> None:
+    own = importlib.import_module("retrograd.standin.deep")
+    assert imports("from torch.standin.deep import Thing")["Thing"] is own.Thing
+
+
+def test_a_module_that_is_only_an_attribute_is_found(standin: types.ModuleType) -> None:
+    names = imports("import torch.standin.reached as r\nfrom torch.standin.reached import answer")
+    assert names["r"] is standin.reached and names["answer"] == 42
+
+
+def test_modules_that_a_module_imports_are_not_below_it(standin: types.ModuleType) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'torch\.standin\.sys'"):
+        imports("import torch.standin.sys")
+
+
+def test_importlib_finds_them_too(standin: types.ModuleType) -> None:
+    with shim.installed():
+        assert importlib.import_module("torch.standin.deep") is importlib.import_module("retrograd.standin.deep")
+        assert importlib.util.find_spec("torch.standin") is not None
+        assert importlib.util.find_spec("torch.no_such_module") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("import torch.nowhere", ModuleNotFoundError, "No module named 'torch.nowhere'"),
+        ("import torch.nowhere.deep", ModuleNotFoundError, "No module named 'torch.nowhere'"),
+        ("from torch.nowhere import x", ModuleNotFoundError, "No module named 'torch.nowhere'"),
+        ("import torch.standin.nowhere", ModuleNotFoundError, "No module named 'torch.standin.nowhere'"),
+        ("from torch.standin import nothing", ImportError, "cannot import name 'nothing' from 'torch.standin'"),
+        (
+            "from torch.standin.deep import nothing",
+            ImportError,
+            "cannot import name 'nothing' from 'torch.standin.deep'",
+        ),
+        (
+            "import torch.standin\ntorch.standin.nothing",
+            AttributeError,
+            "module 'torch.standin' has no attribute 'nothing'",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_and_the_page_too(
+    standin: types.ModuleType, text: str, kind: type[Exception], words: str
+) -> None:
+    before = state()
+    with pytest.raises(kind) as caught:
+        imports(text)
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith(words)
+    assert PAGE in str(caught.value)
+    assert state() == before
+
+
+def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> None:
+    assert not hasattr(standin, "nothing")
+    assert getattr(standin, "nothing", 3) == 3
+    with pytest.raises(AttributeError) as caught:
+        _ = standin.__wrapped__
+    assert PAGE not in str(caught.value)
+    with pytest.raises(AttributeError) as caught:
+        _ = standin.valeu
+    assert caught.value.name == "valeu" and caught.value.obj is standin  # Python's "Did you mean" needs both
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("torch.sparse", "sparse tensors"),
+        ("torch.sparse.mm", "sparse tensors"),
+        ("torch.sparse_coo_tensor", "sparse tensors"),
+        ("torch.nn.functional.grid_sparse", "sparse tensors"),
+        ("torch.quantize_per_tensor", "quantized tensors"),
+        ("torch.qint8", "quantized tensors"),
+        ("torch.quint4x2", "quantized tensors"),
+        ("torch.ao.quantization", "quantized tensors"),
+        ("torch.fake_quantize_per_tensor_affine", "quantized tensors"),
+        ("torch.nested.nested_tensor", "nested tensors"),
+        ("torch.align_tensors", "named tensors"),
+        ("torch.jit.script", "compiling and exporting programs"),
+        ("torch.compile", "compiling and exporting programs"),
+        ("torch.onnx", "compiling and exporting programs"),
+        ("torch.distributed.rpc", "distribution over machines and processes"),
+        ("torch.nn.parallel.DistributedDataParallel", "distribution over machines and processes"),
+        ("torch.mps", "devices other than the CPU and NVIDIA's GPUs"),
+        ("torch.hub.load", "downloads"),
+        ("torch._C._nn", "private names"),
+        ("torch._foreach_add", "private names"),
+        ("torch.nn.functional._pad", "private names"),
+    ],
+)
+def test_left_out_on_purpose(name: str, what: str) -> None:
+    assert what in LEFT_OUT
+    assert why_absent(name) == f"left out of retrograd on purpose: {what}; see {PAGE}"
+
+
+@pytest.mark.parametrize("name", ["torch.exp", "torch.quantile", "torch.names_of", "torch.nn.Quiet", "torch.qr"])
+def test_other_names_are_just_not_there(name: str) -> None:
+    assert why_absent(name) == f"not in retrograd; see {PAGE}"
+
+
+def test_names_of_modules() -> None:
+    assert torch_name("retrograd") == "torch"
+    assert torch_name("retrograd.nn.functional") == "torch.nn.functional"
+    assert torch_name("elsewhere") == "elsewhere"
+    with pytest.raises(AttributeError, match="module 'torch' has no attribute 'foo'"):
+        absent("retrograd")("foo")
+
+
+def test_everything_is_put_back() -> None:
+    before = state()
+    imports("import torch")
+    assert state() == before
+    with pytest.raises(SystemExit), shim.installed():
+        raise SystemExit(3)
+    assert state() == before
+
+
+def test_a_pytorch_that_was_imported_before_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, below = types.ModuleType("torch"), types.ModuleType("torch.nn")
+    monkeypatch.setitem(sys.modules, "torch", real)
+    monkeypatch.setitem(sys.modules, "torch.nn", below)
+    with shim.installed():
+        assert importlib.import_module("torch") is retrograd
+        assert sys.modules.get("torch.nn") is not below
+    assert sys.modules["torch"] is real and sys.modules["torch.nn"] is below
+
+
+def test_blocks_may_be_nested() -> None:
+    before = state()
+    with shim.installed():
+        with shim.installed():
+            assert importlib.import_module("torch") is retrograd
+        assert importlib.import_module("torch") is retrograd
+        assert sum(isinstance(finder, shim.Answers) for finder in sys.meta_path) == 1
+    assert state() == before
+
+
+def test_blocks_of_two_threads_may_overlap() -> None:
+    before = state()
+    entered, leave = threading.Event(), threading.Event()
+    found: list[object] = []
+
+    def other() -> None:
+        with shim.installed():
+            entered.set()
+            leave.wait(10)
+            found.append(importlib.import_module("torch"))
+
+    thread = threading.Thread(target=other)
+    with shim.installed():
+        thread.start()
+        assert entered.wait(10)
+    leave.set()
+    thread.join()
+    assert found == [retrograd]
+    assert state() == before
+
+
+def test_other_packages_are_left_alone() -> None:
+    with shim.installed():
+        assert importlib.util.find_spec("torchvision_of_nobody") is None
+        with pytest.raises(ModuleNotFoundError) as caught:
+            importlib.import_module("torchvision_of_nobody")
+    assert PAGE not in str(caught.value)
