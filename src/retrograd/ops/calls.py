@@ -181,7 +181,7 @@ def specialise(op: Any) -> None:
         slow=apply, op=op, kernel=op.kernel, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
         NUMBERS=NUMBERS, F32=F32, F64=F64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
         recording=recording, in_inference=in_inference, new=new, next_number=next_number, _getframe=sys._getframe,
-        Node=node_class(op), view_of=view_of,
+        Node=node_class(op), view_of=view_of, CPU=devices.CPU,
         **{f"default_{key}": value for key, value in op.defaults.items()},
     )  # fmt: skip
     lines = _caller(op)
@@ -288,7 +288,7 @@ def _store(op: Any, each: Any, names: Sequence[str]) -> list[str]:
             return plain
         number = f"{slot} = a{i}; node.c_{each.name} = FIXED; node.v_{each.name} = 0"
         return [f"if a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
-    source = {"shape": f"a{each.index}.shape", "dtype": f"a{each.index}.dtype", "parameter": "", "out_shape": "r.shape",
+    source = {"shape": f"a{each.index}.shape", "dtype": f"a{each.index}.dtype", "device": "CPU", "parameter": "", "out_shape": "r.shape",
               "out_dtype": "r.dtype"}[each.kind] or op.params[each.index]  # fmt: skip
     return [f"{slot} = {source}"]
 
@@ -492,6 +492,8 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             value = getattr(arrays[each.index], "shape", ())
         elif each.kind == "dtype":
             value = arrays[each.index].dtype
+        elif each.kind == "device":
+            value = devices.device_of(arrays[each.index])
         elif each.kind == "out_shape":
             value = outs[0]._array.shape
         elif each.kind == "out_dtype":

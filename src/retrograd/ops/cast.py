@@ -1,1 +1,449 @@
-"""Changing dtype and device, copying, and leaving the tensor world: item, tolist, numpy, pickling."""
+"""Changing dtype and device, copying, and leaving the tensor world: item, tolist, numpy, pickling, text."""
+
+from __future__ import annotations
+
+import copy as _copy
+from typing import Any
+
+import numpy
+
+from ..core import devices, dtypes
+from ..core.dtypes import dtype
+from ..core.tensor import (
+    Tensor,
+    address,
+    channels_last,
+    contiguous_format,
+    memory_of,
+    preserve_format,
+    wrap,
+)
+from ..kernels import text
+from .inner import to_dtype
+from .table import op, surface
+
+
+@op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
+def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
+    """A copy of the elements, in the order of memory that is asked for."""
+    if memory_format is contiguous_format:
+        return np.array(self, order="C")
+    if memory_format is channels_last and self.ndim == 4:
+        return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
+    return np.array(self, order="K")
+
+
+clone_block.derivative(self=lambda F, g: g)
+
+
+@surface()
+def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+    """A copy of the tensor, in the graph: its gradient goes to the original."""
+    return clone_block(input, memory_format)  # type: ignore[no-any-return]
+
+
+@surface(function=False)
+def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """The tensor itself if its elements lie one after the other, else a copy for which they do."""
+    return input if input.is_contiguous(memory_format) else clone(input, memory_format=memory_format)
+
+
+@op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
+def to_device(np: Any, self: Any, /, place: Any) -> Any:
+    """The elements on another device."""
+    return devices.move(self, place)
+
+
+to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
+
+
+# -- to --------------------------------------------------------------------------------------------------------------
+
+
+@surface(function=False)
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor with another dtype, on another device, or both: itself if nothing changes and no copy is asked for.
+
+    ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
+    ``memory_format``.
+    """
+    place, target, force, layout = _to_arguments(args, kwargs)
+    result = input
+    if place is not None and _elsewhere(place, input):
+        result = to_device(result, place)
+    if target is not None and target is not result.dtype:
+        result = to_dtype(result, target)
+    if result is input and (force or (layout is not preserve_format and not input.is_contiguous(layout))):
+        return clone(input, memory_format=layout)
+    return result
+
+
+def _elsewhere(place: Any, input: Tensor) -> bool:
+    here = input.device
+    if place.type == here.type and place.index in (None, here.index):
+        return False
+    if place.type == "cpu" and here.type == "cpu":
+        return False
+    devices.module_for(place)
+    return True
+
+
+def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
+    kwargs.pop("non_blocking", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments - got {', '.join(kwargs)}")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (str, devices.device)) or _is_count(rest[0])):
+        place = rest.pop(0)
+        if rest and (rest[0] is None or _is_dtype(rest[0])):
+            target = rest.pop(0)
+    elif rest and _is_dtype(rest[0]):
+        target = rest.pop(0)
+    elif rest:
+        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__})")
+    if other is not None:
+        place, target = other.device, other.dtype
+    if len(rest) > 1:
+        force = rest[1]
+    return None if place is None else devices.as_device(place), None if target is None else dtypes.as_dtype(target), \
+        bool(force), layout  # fmt: skip
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, dtype) or value in (float, int, bool, complex)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _caster(name: str, target: dtype) -> None:
+    def cast(input: Tensor, memory_format: Any = preserve_format) -> Tensor:
+        return input if input.dtype is target else to_dtype(input, target)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
+    surface(function=False, name=name)(cast)
+
+
+for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,
+                       "bfloat16": dtypes.bfloat16}.items():  # fmt: skip
+    _caster(_name, _target)
+
+
+@surface(function=False)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype (and on the device) of ``other``."""
+    return to(input, other)
+
+
+@surface(function=False)
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Without an argument the old name of the tensor's type (``torch.FloatTensor``); else the tensor converted to it."""
+    if dtype is None:
+        return type_name(input)
+    if isinstance(dtype, str):
+        from .create import LEGACY
+
+        if dtype not in LEGACY:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = LEGACY[dtype]
+    return to(input, getattr(dtype, "element", dtype))
+
+
+def type_name(x: Tensor) -> str:
+    """``torch.FloatTensor``, ``torch.cuda.LongTensor`` … for a tensor."""
+    return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
+
+
+@surface(function=False)
+def cpu(input: Tensor, memory_format: Any = preserve_format) -> Tensor:
+    """The tensor in the processor's memory; itself if it is there."""
+    return to(input, devices.CPU)
+
+
+@surface(function=False)
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format) -> Tensor:
+    """The tensor on a GPU, through CuPy; without one an error that says what to install."""
+    place = devices.as_device("cuda" if device is None else device)
+    devices.cupy()
+    return to(input, place)
+
+
+# -- Out of the tensor world -----------------------------------------------------------------------------------------
+
+
+def on_cpu(x: Tensor) -> Any:
+    """The elements as a NumPy array, copied from a GPU if need be."""
+    return devices.move(x._array, devices.CPU)
+
+
+@surface(function=False)
+def item(input: Tensor) -> Any:
+    """The element of a one-element tensor as a Python number."""
+    if input._array.size != 1:
+        raise RuntimeError(f"a Tensor with {input._array.size} elements cannot be converted to Scalar")
+    value = on_cpu(input).reshape(()).item()
+    return float(value) if input._array.dtype.kind == "V" else value
+
+
+@surface(function=False)
+def tolist(input: Tensor) -> Any:
+    """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
+    array = on_cpu(input)
+    return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
+
+
+@surface(function=False)
+def numpy_(input: Tensor, *, force: bool = False) -> Any:
+    """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
+    if input.requires_grad and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if input.is_cuda and not force:
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if input.dtype is dtypes.bfloat16 and not force:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return on_cpu(input)
+
+
+surface(function=False, name="numpy")(numpy_)
+
+
+def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = numpy_(self)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _bool(self: Tensor) -> bool:
+    size = self._array.size
+    if size == 1:
+        return bool(self._array.reshape(()))
+    if size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+
+def _one(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    if self.requires_grad:
+        import warnings
+
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+            "tensor.detach() first.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return item(self)
+
+
+def _int(self: Tensor) -> int:
+    return int(_one(self))
+
+
+def _float(self: Tensor) -> float:
+    return float(_one(self))
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(_one(self))
+
+
+def _index(self: Tensor) -> int:
+    if self._array.size != 1 or self._array.dtype.kind not in "biu":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def _len(self: Tensor) -> int:
+    if self._array.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return int(self._array.shape[0])
+
+
+def _iter(self: Tensor) -> Any:
+    if self._array.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[no-any-return]
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, int, float, complex)):
+        return bool((self == element).any())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."
+    )
+
+
+def text_of(x: Tensor, prefix: str = "tensor(") -> str:
+    """The printed text of a tensor."""
+    node = x.grad_fn
+    place = x.device
+    return text.tensor_text(
+        on_cpu(x),
+        dtype=repr(x.dtype),
+        default_dtype=repr(dtypes.default.floating),
+        default_complex=repr(dtypes.default.complex),
+        device=None if place.type == "cpu" else str(place),
+        requires_grad=x.requires_grad,
+        grad_fn=None if node is None else node.__class__.__name__,
+        prefix=prefix,
+    )
+
+
+def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    return text_of(self)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._array.ndim == 0 and self.__class__ is Tensor:
+        return format(item(self), spec)
+    return object.__format__(self, spec)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    copied = _like(self, _same_layout(self._array))
+    copied.requires_grad_(self.requires_grad)
+    memo[id(self)] = copied
+    if self._grad is not None:
+        copied._grad = _copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        copied.__dict__.update(_copy.deepcopy(self.__dict__, memo))
+    return copied
+
+
+def _same_layout(array: Any) -> Any:
+    return devices.module_of(array).array(array, order="K")
+
+
+def _like(x: Tensor, array: Any) -> Tensor:
+    out = wrap(array)
+    if x.__class__ is Tensor:
+        return out
+    made: Tensor = object.__new__(x.__class__)
+    made._array, made._cell, made._node, made._view, made._grad = out._array, out._cell, None, None, None
+    return made
+
+
+def _shallow(self: Tensor) -> Tensor:
+    out = _like(self, self._array)
+    out._cell = self._cell
+    out.requires_grad_(self.requires_grad)
+    out.__dict__.update(self.__dict__)
+    return out
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
+    """A tensor from what a pickle holds."""
+    made = _like(object.__new__(cls), wrap(array)._array) if cls is not Tensor else wrap(array)
+    if place != "cpu" and devices.gpu_count():
+        made._array = devices.move(made._array, devices.device(place))
+    made.requires_grad_(requires_grad)
+    made.__dict__.update(attributes)
+    return made
+
+
+def _reduce(self: Tensor, protocol: int) -> Any:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol: detach() it first."
+        )
+    return rebuild, (self.__class__, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
+
+
+class UntypedStorage:
+    """The memory of a tensor, as ``Tensor.untyped_storage()`` gives it: its address and its size in bytes."""
+
+    __module__ = "torch.storage"
+
+    def __init__(self, array: Any) -> None:
+        self._memory = memory_of(array)
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return address(self._memory)
+
+    def nbytes(self) -> int:
+        """How many bytes the memory has."""
+        return int(self._memory.nbytes)
+
+    size = __len__ = nbytes
+
+    @property
+    def device(self) -> devices.device:
+        """Where the memory is."""
+        return devices.device_of(self._memory)
+
+
+@surface(function=False)
+def untyped_storage(input: Tensor) -> UntypedStorage:
+    """The memory in which the tensor lies."""
+    return UntypedStorage(input._array)
+
+
+surface(function=False, name="storage")(untyped_storage)
+
+
+@surface()
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element of the tensor is not zero."""
+    if input._array.size != 1:
+        what = "no values" if input._array.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(input)
+
+
+@surface()
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return int(input._array.size)
+
+
+@surface(method=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the elements are floating-point numbers."""
+    return input.is_floating_point()
+
+
+@surface(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Whether the elements are complex numbers."""
+    return input.is_complex()
+
+
+@surface(method=False)
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+DUNDERS = {
+    "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
+    "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
+    "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,
+    "__reduce_ex__": _reduce,
+}  # fmt: skip
+for _name, _function in DUNDERS.items():
+    surface(function=False, name=_name)(_function)

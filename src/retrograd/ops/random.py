@@ -1,1 +1,418 @@
 """Random tensors: PyTorch's numbers for a seed."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ..core import devices, dtypes
+from ..core.tensor import Tensor, preserve_format, strided, wrap
+from ..kernels import random as draws
+from .calls import modify
+from .create import _dtype_of, made, sizes_of
+from .table import op, surface
+
+
+class Generator:
+    """A source of random numbers with a state of its own, as ``torch.Generator``.
+
+    >>> import retrograd as torch
+    >>> g = torch.Generator().manual_seed(0)
+    >>> torch.rand(2, generator=g)
+    tensor([0.4963, 0.7682])
+    """
+
+    __module__ = "torch"
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = devices.as_device(device)
+        self._stream = draws.Stream()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin anew from ``seed``."""
+        self._stream.seed_with(int(seed))
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed from which it began."""
+        return self._stream.initial_seed
+
+    def seed(self) -> int:
+        """Begin anew from a seed that cannot be foreseen, and return it."""
+        chosen = secrets.randbits(63)
+        self._stream.seed_with(chosen)
+        return chosen
+
+    def get_state(self) -> Tensor:
+        """The state as a ByteTensor, laid out as PyTorch's."""
+        return wrap(self._stream.state())
+
+    def set_state(self, new_state: Tensor) -> None:
+        """Go on from a state that :meth:`get_state` gave."""
+        if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        self._stream.set_state(new_state._array)
+
+    def clone_state(self) -> Generator:
+        """Another generator in the same state."""
+        other = Generator(self.device)
+        other._stream.set_state(self._stream.state())
+        return other
+
+
+default_generator = Generator()
+
+
+def _stream(generator: Generator | None) -> draws.Stream:
+    return (default_generator if generator is None else generator)._stream
+
+
+@surface(method=False)
+def manual_seed(seed: int) -> Generator:
+    """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
+    return default_generator.manual_seed(seed)
+
+
+@surface(method=False)
+def seed() -> int:
+    """Begin the default generator anew from a seed that cannot be foreseen, and return it."""
+    return default_generator.seed()
+
+
+@surface(method=False)
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+@surface(method=False)
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+@surface(method=False)
+def set_rng_state(new_state: Tensor) -> None:
+    """Set the state of the default generator."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
+    """Put the default generator back, after the block, to where it was before."""
+    before = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(before)
+
+
+# -- Creating --------------------------------------------------------------------------------------------------------
+
+
+def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        from .calls import write_array
+
+        write_array(out, array)
+        return out
+    place = devices.as_device(device)
+    return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
+
+
+def _sampler(name: str, sample: Any, doc: str) -> None:
+    def create(
+        *size: Any, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
+        layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    ) -> Tensor:  # fmt: skip
+        kind = _dtype_of(name, dtype)
+        _check_floating(name, kind)
+        return _drawn(sample(_stream(generator), sizes_of(name, size), kind), device, requires_grad, out)
+
+    def create_like(
+        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
+    ) -> Tensor:  # fmt: skip
+        kind = input._array.dtype if dtype is None else _dtype_of(name, dtype)
+        _check_floating(name, kind)
+        return _drawn(sample(_stream(generator), input._array.shape, kind), device or input.device, requires_grad)
+
+    for made_, title, text in (
+        (create, name, f"{doc} of shape ``size`` (ints or one sequence)."),
+        (create_like, f"{name}_like", f"{doc}, in the shape of ``input``."),
+    ):
+        made_.__name__ = made_.__qualname__ = title
+        made_.__doc__ = text
+        surface(method=False, name=title)(made_)
+
+
+def _check_floating(name: str, kind: Any) -> None:
+    if kind.kind in "biu":
+        shown = dtypes.scalar_name(dtypes.of(kind))
+        what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
+        raise RuntimeError(f'"{what}" not implemented for \'{shown}\'')
+
+
+_sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
+_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1")
+
+
+@surface(method=False)
+def randint(
+    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
+    dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Random integers from ``low`` (0 if left out) to below ``high``: ``randint(high, size)``, ``randint(low, high, size)``."""
+    if size is None:
+        low, high, size = 0, low, high
+    if high is None:
+        low, high = 0, low
+    kind = _dtype_of("randint", dtype, dtypes.int64)
+    shape = sizes_of("randint", (size,))
+    _check_span(low, high)
+    return _drawn(draws.integers(_stream(generator), shape, kind, low, high), device, requires_grad, out)
+
+
+def _check_span(low: int, high: int) -> None:
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+
+
+@surface(method=False)
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = preserve_format,
+) -> Tensor:  # fmt: skip
+    """Random integers in the shape of ``input``."""
+    if high is None:
+        low, high = 0, low
+    return randint(low, high, input._array.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+
+
+@surface(method=False)
+def randperm(
+    n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The numbers 0 … n-1 in random order."""
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got{n}")
+    array = draws.permutation(_stream(generator), n, _dtype_of("randperm", dtype, dtypes.int64))
+    return _drawn(array, device, requires_grad, out)
+
+
+@op(name="scaled_noise", function=False, method=False, linear=True, backward="NormalBackward3")
+def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
+    """``noise * std + mean``; nothing has a gradient."""
+    return np.add(noise * std, mean)
+
+
+scaled_noise.derivative(mean=lambda F, g: None, std=lambda F, g: None)
+
+
+@surface(method=False)
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
+    dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Normal random numbers of the given means and standard deviations: tensors, or numbers with a ``size``."""
+    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
+    if not tensors:
+        _check_std(std)
+        kind = _dtype_of("normal", dtype)
+        shape = sizes_of("normal", (size if size is not None else (),))
+        return _drawn(draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out)
+    if isinstance(std, Tensor) and bool((std._array < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    if not isinstance(std, Tensor):
+        _check_std(std)
+    kind = tensors[0]._array.dtype
+    shape = numpy.broadcast_shapes(*(each._array.shape for each in tensors))
+    noise = draws.normal(_stream(generator), shape, kind)
+    operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
+    return scaled_noise(*operands, noise, out=out)  # type: ignore[no-any-return]
+
+
+def _check_std(std: float) -> None:
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
+def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """1 with the probability that the element says."""
+    if np.any((self < 0) | (self > 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    return draws.bernoulli(stream, self.shape, self.dtype, self)
+
+
+bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@surface()
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probability that each element says (or with ``p``), else 0."""
+    if p is not None:
+        return input.clone().detach().bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
+    return bernoulli_block(input, _stream(generator), out=out)  # type: ignore[no-any-return]
+
+
+@surface(method=False)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Counts of the mean that each element says."""
+    if bool((input._array < 0).any()):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return wrap(draws.poisson(_stream(generator), input._array))
+
+
+@surface()
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Indices drawn by weights: ``num_samples`` from each row of ``input``, with or without replacement."""
+    weights = input._array
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if weights.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return _drawn(draws.multinomial(_stream(generator), weights, num_samples, replacement), input.device, False, out)
+
+
+# -- In place --------------------------------------------------------------------------------------------------------
+
+
+@op(name="overwrite", function=False, method=False, backward="UniformBackward0")
+def overwrite(np: Any, self: Any, /, values: Any) -> Any:
+    """``values`` in place of what was there: no gradient goes back."""
+    return values
+
+
+overwrite.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+def _write(x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
+    """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
+    array = x._array
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    dense = array.flags.c_contiguous
+    drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
+    values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
+    return modify(overwrite.op, (x,), (values,))
+
+
+@surface(function=False)
+def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float) -> Tensor:
+    """Overwrite with uniform numbers in [``from``, ``to``)."""
+    low, high = rest.pop("from", from_), to
+    _check_floating("uniform_", input._array.dtype)
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    return _write(input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high))
+
+
+@surface(function=False)
+def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite with normal numbers."""
+    _check_std(std)
+    _check_floating("randn", input._array.dtype)
+    kind, stream = input._array.dtype, _stream(generator)
+    return _write(
+        input,
+        lambda shape: draws.normal(stream, shape, kind, mean, std),
+        lambda shape: draws.normal(stream, shape, kind, mean, std, blocks=False),
+    )
+
+
+@surface(function=False)
+def random_(input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **rest: Any) -> Tensor:
+    """Overwrite with whole numbers: over the range of the dtype, below ``to``, or from ``from`` to below ``to``."""
+    low = rest.pop("from", from_)
+    kind, stream = input._array.dtype, _stream(generator)
+    if low is None and to is None:
+        return _write(input, lambda shape: draws.whole_range(stream, shape, kind))
+    low, high = (0, low) if to is None else (low or 0, to)
+    assert low is not None and high is not None
+    _check_span(low, high)
+    return _write(input, lambda shape: draws.integers(stream, shape, kind, low, high))
+
+
+@surface(function=False)
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0."""
+    kind, stream = input._array.dtype, _stream(generator)
+    if isinstance(p, Tensor):
+        chances = numpy.broadcast_to(p._array, input._array.shape)
+        return _write(input, lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)))
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    return _write(input, lambda shape: draws.bernoulli(stream, shape, kind, p))
+
+
+def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any) -> None:
+    def fill(input: Tensor, *args: float, generator: Generator | None = None, **kwargs: float) -> Tensor:
+        values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+        problem = check(**values)
+        if problem:
+            raise RuntimeError(problem)
+        chosen = list(values.values())
+        return _write(input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *chosen))
+
+    fill.__name__ = fill.__qualname__ = name
+    fill.__doc__ = f"Overwrite with {doc}."
+    surface(function=False, name=name)(fill)
+
+
+_filler(
+    "exponential_", draws.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
+    lambda lambd: "" if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}",
+)  # fmt: skip
+_filler(
+    "cauchy_", draws.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
+    lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
+)  # fmt: skip
+_filler(
+    "log_normal_", draws.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
+    lambda mean, std: "" if std > 0 else f"log_normal_ expects std > 0.0, but found std={std:g}",
+)  # fmt: skip
+_filler(
+    "geometric_", draws.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
+    lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
+)  # fmt: skip
+
+
+# -- Dropout ---------------------------------------------------------------------------------------------------------
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element zero with probability ``p``, the others scaled by 1 / (1 - p); nothing happens out of training."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0 or input._array.size == 0:
+        return input
+    if p == 1:
+        return input.mul_(0.0) if inplace else input * 0.0  # type: ignore[no-any-return]
+    kind = input._array.dtype
+    kept = draws.bernoulli(_stream(None), input._array.shape, kind, 1 - p)
+    mask = wrap((kept / kind.type(1 - p)).astype(kind))
+    return input.mul_(mask) if inplace else input * mask  # type: ignore[no-any-return]
+
+
+__all__ = ["Generator", "default_generator", "dropout", "fork_rng"]

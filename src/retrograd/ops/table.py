@@ -8,8 +8,8 @@
 The decorated function is the kernel: arrays in, an array out. Its first parameter is the array module; tensors stand
 before the slash, parameters after it. A rule is a partial derivative (multiplied by the incoming gradient ``g``) or, if
 it names ``g``, the gradient itself; a number stands for a constant one. The names of its arguments say what is kept
-for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``
-or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of ``F`` may be used.
+for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``,
+``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of ``F`` may be used.
 How a declaration becomes a fast function is the business of ``calls.py``.
 """
 
@@ -147,7 +147,7 @@ class Op:
         tensor, _, what = name.rpartition("_")
         if what in ("shape", "dtype") and tensor == "out":
             return Saved(name, "out_" + what, 0)
-        if what in ("shape", "dtype") and tensor in self.tensors:
+        if what in ("shape", "dtype", "device") and tensor in self.tensors:
             return Saved(name, what, self.tensors.index(tensor))
         raise TypeError(f"the derivative of {self.name} asks for {name!r}, which is nothing that {self.name} has")
 
