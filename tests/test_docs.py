@@ -3,11 +3,13 @@
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 import retrograd
+from retrograd.core.absent import LEFT_OUT, PAGE, why_absent
 from tests.pages import PAGES, ROOT, blocks, run_page
 
 MODULES = ["retrograd"] + [
@@ -36,3 +38,11 @@ def test_docstrings(name: str) -> None:
     for test in doctest.DocTestFinder().find(module, name, globs=names):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
+
+
+def test_the_page_of_differences_lists_what_is_left_out() -> None:
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert [what for what in LEFT_OUT if f"| {what} (" not in page] == []
+    for names in re.findall(r"^\| [^|]* \(([^)]*)\) \|", page, re.MULTILINE):
+        for name in re.findall(r"`([\w.]+)`", names):
+            assert why_absent(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name

@@ -1,4 +1,4 @@
-"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim``. Each imports itself and what stands left of it.
+"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim``. Each imports itself and what stands left.
 
 The imports are read from the sources, not from what happens to be loaded. Files and packages of other names (the
 command line, the import hook, public name spaces such as ``retrograd.linalg``) stand on top: they may import every
