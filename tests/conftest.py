@@ -1,0 +1,24 @@
+"""What every test may count on: default settings before it, and none of them leaked after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import retrograd as torch
+from retrograd.core import engine
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_state() -> Iterator[None]:
+    """Fail a test that leaves a mode, a default or an option behind."""
+    torch.manual_seed(0)
+    options = torch._tensor_str.get_printoptions()
+    yield
+    assert torch.is_grad_enabled(), "a test left recording switched off"
+    assert not torch.is_inference_mode_enabled(), "a test left inference mode on"
+    assert torch.get_default_dtype() is torch.float32, "a test left another default dtype"
+    assert torch.get_default_device().type == "cpu", "a test left another default device"
+    assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
+    assert not engine.retain_last, "a test left the order of retaining changed"

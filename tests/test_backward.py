@@ -1,0 +1,460 @@
+"""The backward sweep: gradients, accumulation, hooks, freeing, errors, order, and what survives a failure."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.autograd import graph
+
+
+def leaf(*values: float) -> Any:
+    return torch.tensor(list(values), requires_grad=True)
+
+
+# -- Values
+
+
+def test_a_product() -> None:
+    x, w, b = (torch.tensor(v, requires_grad=True) for v in (3.0, 4.0, 5.0))
+    (w * x + b).backward()
+    assert (x.grad.item(), w.grad.item(), b.grad.item()) == (4.0, 3.0, 1.0)
+
+
+def test_a_polynomial_and_its_derivatives() -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    y = 2 * x**4 + x**3 + 3 * x**2 + 5 * x + 1
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x, create_graph=True)
+    (third,) = torch.autograd.grad(second, x, create_graph=True)
+    (fourth,) = torch.autograd.grad(third, x, create_graph=True)
+    (fifth,) = torch.autograd.grad(fourth, x)
+    assert [each.item() for each in (y, first, second, third, fourth, fifth)] == [63, 93, 114, 102, 48, 0]
+
+
+def test_gradients_accumulate_until_they_are_cleared() -> None:
+    x = leaf(1, 2)
+    for expected in ([2.0, 4.0], [4.0, 8.0]):
+        (x * x).sum().backward()
+        assert x.grad.tolist() == expected
+    x.grad.zero_()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_accumulation_is_in_place() -> None:
+    x = leaf(1)
+    (x * 2).backward()
+    held = x.grad
+    (x * 2).backward()
+    assert x.grad is held and held.tolist() == [4.0]
+
+
+def test_gradients_of_broadcast_operands_are_summed() -> None:
+    a, b = torch.ones(2, 1, requires_grad=True), torch.ones(3, requires_grad=True)
+    (a * b).sum().backward()
+    assert a.grad.tolist() == [[3.0], [3.0]] and b.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_gradients_have_the_dtype_of_their_tensor() -> None:
+    a = torch.ones(2, requires_grad=True)
+    b = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    (a * b).sum().backward()
+    assert a.grad.dtype is torch.float32 and b.grad.dtype is torch.float64
+
+
+def test_gradients_do_not_share_memory() -> None:
+    x, y, g = leaf(1, 1), leaf(2, 2), torch.ones(2)
+    (x + y).backward(g)
+    x.grad.zero_()
+    assert y.grad.tolist() == [1.0, 1.0] and g.tolist() == [1.0, 1.0]
+
+
+def test_a_leaf_is_its_own_gradient() -> None:
+    x = torch.tensor(1.0, requires_grad=True)
+    x.backward()
+    assert x.grad.item() == 1.0
+
+
+def test_a_diamond_is_swept_once() -> None:
+    x = leaf(2)
+    y = x * x
+    z = y + y * y
+    calls = []
+    y.register_hook(lambda g: calls.append(g.item()))
+    z.backward()
+    assert calls == [9.0] and x.grad.tolist() == [36.0]
+
+
+def test_a_vector_needs_a_gradient() -> None:
+    x = leaf(1, 2)
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        (x * 2).backward()
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of torch.Size\(\[3\]\)"):
+        (x * 2).backward(torch.ones(3))
+    (x * 2).backward(torch.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2.0, 20.0]
+
+
+def test_what_requires_no_gradient_can_not_be_differentiated() -> None:
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        torch.ones(1).backward()
+
+
+def test_several_roots() -> None:
+    x = leaf(1)
+    torch.autograd.backward([x * 2, x * 3], [torch.ones(1), torch.tensor([10.0])])
+    assert x.grad.tolist() == [32.0]
+    with pytest.raises(RuntimeError, match="got 2 tensors and 1 gradients"):
+        torch.autograd.backward([x * 2, x * 3], [torch.ones(1)])
+
+
+# -- grad
+
+
+def test_grad_touches_no_grad() -> None:
+    x, w = leaf(1), leaf(3)
+    (dx,) = torch.autograd.grad(x * w, x)
+    assert dx.tolist() == [3.0] and x.grad is None and w.grad is None
+
+
+def test_grad_of_a_computed_tensor() -> None:
+    x = leaf(2)
+    y = x * x
+    assert torch.autograd.grad((y * 3).sum(), y)[0].tolist() == [3.0]
+
+
+def test_unused_inputs() -> None:
+    x, z = leaf(1), leaf(1)
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+        torch.autograd.grad(x * 2, [x, z])
+    assert torch.autograd.grad(x * 2, z, allow_unused=True) == (None,)
+    assert torch.autograd.grad(x * 2, z, materialize_grads=True)[0].tolist() == [0.0]
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        torch.autograd.grad(x * 2, torch.ones(1))
+
+
+def test_create_graph_makes_gradients_differentiable() -> None:
+    x = leaf(2)
+    (first,) = torch.autograd.grad(x * x * x, x, create_graph=True)
+    assert first.requires_grad and first.tolist() == [12.0]
+    assert torch.autograd.grad(first, x)[0].tolist() == [12.0]
+
+
+def test_backward_through_gradients_reaches_every_parameter() -> None:
+    x, w = leaf(2), leaf(3)
+    (slope,) = torch.autograd.grad(w * x * x, x, create_graph=True)
+    (slope * slope).backward()
+    assert w.grad.tolist() == [96.0] and x.grad.tolist() == [144.0]
+
+
+def test_is_grads_batched_gives_the_rows_of_the_jacobian() -> None:
+    x = leaf(1, 2)
+    (rows,) = torch.autograd.grad(x * x, x, torch.eye(2), is_grads_batched=True)
+    assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_only_the_inputs_asked_for_get_gradients() -> None:
+    x, w = leaf(1), leaf(3)
+    (x * w).backward(inputs=[x])
+    assert x.grad.tolist() == [3.0] and w.grad is None
+    with pytest.raises(RuntimeError, match="`inputs` argument to `backward\\(\\)` cannot be empty"):
+        (x * w).backward(inputs=[])
+
+
+def test_what_leads_to_no_input_is_not_computed() -> None:
+    x, w = leaf(1), leaf(3)
+    y = w * w
+    ran: list[Any] = []
+    y.register_hook(ran.append)
+    torch.autograd.grad(x * y, x)
+    assert ran == []
+
+
+# -- Freeing
+
+
+def test_a_graph_is_freed_by_its_sweep() -> None:
+    x = leaf(2)
+    y = x * x
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_the_error_for_a_freed_graph_names_the_users_line() -> None:
+    x = leaf(2)
+    y = x * x
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"The values are those of Mul at .*test_backward.py:\d+: y = x \* x"):
+        y.backward()
+
+
+def test_a_graph_that_saved_nothing_can_be_swept_again() -> None:
+    x = leaf(2)
+    y = x + 1
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_retain_graph_keeps_it() -> None:
+    x = leaf(3)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [12.0]
+
+
+def test_memory_goes_with_the_last_reference_without_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = leaf(1, 2)
+        y = (x * x).exp().sum()
+        y.register_hook(lambda g: g)
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+        nodes = [weakref.ref(each.grad_fn) for each in (y, slope)]
+        view = slope[0]
+        kept = weakref.ref(view)
+        del y, slope, view
+        assert [each() for each in nodes] == [None, None] and kept() is None
+    finally:
+        gc.enable()
+
+
+def test_in_place_operations_on_views_make_no_cycle() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        base = leaf(1, 2) * 1
+        part = base[0]
+        part.mul_(2).exp_()
+        held = weakref.ref(base.grad_fn)
+        del base, part
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("depth", [1_000_000])
+def test_a_deep_graph(depth: int) -> None:
+    x = leaf(1)
+    y = x
+    for _ in range(depth):
+        y = y + 1
+    y.backward()
+    assert x.grad.tolist() == [1.0]
+
+
+# -- Hooks
+
+
+def test_a_hook_sees_the_gradient_and_may_replace_it() -> None:
+    x = leaf(1, 2)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    handle = x.register_hook(lambda g: g * 2)
+    (x * 3).sum().backward()
+    assert seen == [[3.0, 3.0]] and x.grad.tolist() == [6.0, 6.0]
+    handle.remove()
+    handle.remove()
+    x.grad = None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_hooks_run_in_the_order_of_registration() -> None:
+    x = leaf(1)
+    y = x * 1
+    order = []
+    y.register_hook(lambda g: order.append("first"))
+    y.register_hook(lambda g: order.append("second"))
+    y.backward()
+    assert order == ["first", "second"]
+
+
+def test_a_handle_is_a_context_manager() -> None:
+    x = leaf(1)
+    with x.register_hook(lambda g: g * 5):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_a_hook_that_removes_itself() -> None:
+    x = leaf(1)
+    calls = []
+
+    def hook(grad: Any) -> None:
+        calls.append(1)
+        handle.remove()
+
+    handle = x.register_hook(hook)
+    for _ in range(2):
+        (x * 1).backward()
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("hook", "error", "text"),
+    [
+        (lambda g: g[:1], RuntimeError, "hook '<lambda>' has changed the size of value"),
+        (lambda g: g.double(), RuntimeError, r"has changed the type of value \(was torch.FloatTensor got torch.DoubleTensor\)"),
+        (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
+    ],
+)
+def test_what_a_hook_must_not_return(hook: Any, error: Any, text: str) -> None:
+    x = leaf(1, 2)
+    y = x * 2
+    y.register_hook(hook)
+    with pytest.raises(error, match=text):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_no_hook_without_a_gradient() -> None:
+    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+        torch.ones(1).register_hook(print)
+
+
+def test_retain_grad_keeps_the_gradient_of_a_computed_tensor() -> None:
+    x = leaf(3)
+    y = x * 2
+    y.retain_grad()
+    assert y.retains_grad and not x.retains_grad
+    (y * y).backward(retain_graph=True)
+    assert y.grad.tolist() == [12.0]
+    (y * y).backward()
+    assert y.grad.tolist() == [24.0]
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+        torch.ones(1).retain_grad()
+
+
+def test_retaining_acts_in_its_turn_among_the_hooks() -> None:
+    x = leaf(1)
+    before, after = x * 1, x * 1
+    before.retain_grad()
+    before.register_hook(lambda g: g * 10)
+    after.register_hook(lambda g: g * 10)
+    after.retain_grad()
+    (before + after).backward()
+    assert before.grad.tolist() == [1.0] and after.grad.tolist() == [10.0] and x.grad.tolist() == [20.0]
+
+
+def test_the_order_of_pytorch_2_can_be_chosen() -> None:
+    graph.set_retain_grad_last(True)
+    try:
+        x = leaf(1)
+        y = x * 1
+        y.retain_grad()
+        y.register_hook(lambda g: g * 10)
+        y.backward()
+        assert y.grad.tolist() == [10.0]
+    finally:
+        graph.set_retain_grad_last(False)
+
+
+def test_hooks_of_nodes() -> None:
+    x = leaf(2)
+    y = x * 3
+    seen = []
+    y.grad_fn.register_prehook(lambda outs: (outs[0] * 2,))
+    y.grad_fn.register_hook(lambda ins, outs: seen.append((ins[0].tolist(), ins[1], outs[0].tolist())))
+    y.backward()
+    assert seen == [([6.0], None, [2.0])] and x.grad.tolist() == [6.0]
+
+
+def test_a_hook_after_accumulation() -> None:
+    x = leaf(2)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append((t is x, t.grad.tolist())))
+    (x * 3).backward()
+    assert seen == [(True, [3.0])]
+    with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):
+        (x * 1).register_post_accumulate_grad_hook(print)
+
+
+def test_younger_nodes_run_first_and_leaves_as_soon_as_they_can() -> None:
+    order: list[str] = []
+
+    def told(tensor: Any, name: str) -> Any:
+        tensor.register_hook(lambda g: order.append(name))
+        return tensor
+
+    w1, w2, x = (told(leaf(1), name) for name in ("w1", "w2", "x"))
+    first = told(x * w1, "first")
+    second = told(first * w2, "second")
+    side = told(x * 2, "side")
+    (second + side).backward()
+    assert order == ["side", "second", "w2", "first", "x", "w1"]
+
+
+# -- Failures
+
+
+def test_an_exception_in_a_hook_leaves_everything_usable() -> None:
+    x, w = leaf(2), leaf(5)
+    y = x * w
+    z = y * y
+
+    def fail(grad: Any) -> None:
+        raise ValueError("mine")
+
+    handle = y.register_hook(fail)
+    with pytest.raises(ValueError, match="mine"):
+        z.backward(retain_graph=True)
+    assert x.grad is None and w.grad is None
+    handle.remove()
+    z.backward()
+    assert x.grad.tolist() == [100.0]
+
+
+def test_an_interrupt_leaves_everything_usable() -> None:
+    x = leaf(2)
+    y = x * x
+
+    def interrupt(grad: Any) -> None:
+        raise KeyboardInterrupt
+
+    handle = y.register_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        y.backward()
+    assert torch.is_grad_enabled() and x.grad is None
+    handle.remove()
+    y.backward()
+    assert x.grad.tolist() == [4.0]
+
+
+def test_a_hook_may_sweep_another_graph_and_its_own() -> None:
+    x = leaf(2)
+    inner = x * x
+    y = x * 3
+
+    def again(grad: Any) -> None:
+        inner.backward()
+
+    y.register_hook(again)
+    y.backward()
+    assert x.grad.tolist() == [7.0]
+
+
+def test_hooks_run_without_recording_unless_the_graph_is_created() -> None:
+    x = leaf(2)
+    modes = []
+    y = x * x
+    y.register_hook(lambda g: modes.append(torch.is_grad_enabled()))
+    y.backward(retain_graph=True)
+    torch.autograd.grad(y, x, create_graph=True)
+    assert modes == [False, True]
+
+
+def test_edges_can_stand_for_tensors() -> None:
+    x = leaf(2)
+    y = x * x
+    edge = graph.get_gradient_edge(y)
+    assert torch.autograd.grad(y * 5, [edge])[0].tolist() == [5.0]

@@ -1,0 +1,161 @@
+"""The graph as a user sees it: which tensors require gradients, what computed them, and where gradients go."""
+
+from __future__ import annotations
+
+import pytest
+
+import retrograd as torch
+
+
+def test_a_tensor_requires_no_gradient_unless_asked() -> None:
+    assert not torch.tensor([1.0]).requires_grad
+    assert torch.tensor([1.0], requires_grad=True).requires_grad
+
+
+def test_a_result_requires_a_gradient_if_any_operand_does() -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    assert (x + y).requires_grad and (y * x).requires_grad and not (y + y).requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
+def test_only_numbers_with_a_fraction_can_require_gradients(dtype: torch.dtype) -> None:
+    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require gradients"):
+        torch.ones(2).to(dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64])
+def test_floating_and_complex_tensors_can_require_gradients(dtype: torch.dtype) -> None:
+    assert torch.ones(2, dtype=dtype, requires_grad=True).requires_grad
+
+
+def test_a_comparison_is_outside_the_graph() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert (x > 0).grad_fn is None and not (x > 0).requires_grad
+
+
+def test_leaves_and_computed_tensors() -> None:
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * 2
+    assert x.is_leaf and x.grad_fn is None
+    assert not y.is_leaf and type(y.grad_fn).__name__ == "MulBackward0"
+    assert torch.ones(1).is_leaf and y.detach().is_leaf
+
+
+def test_nodes_print_as_pytorchs_do() -> None:
+    y = torch.ones(2, requires_grad=True) * 2
+    assert str(type(y.grad_fn)) == "<class 'MulBackward0'>"
+    assert repr(y.grad_fn).startswith("<MulBackward0 object at 0x")
+    assert y.grad_fn.name() == "MulBackward0"
+
+
+def test_next_functions_lead_to_the_leaves() -> None:
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2)
+    y = (x * w).exp()
+    ((mul, number),) = y.grad_fn.next_functions
+    assert mul.name() == "MulBackward0" and number == 0
+    (leaf, _), nothing = mul.next_functions
+    assert leaf.name() == "torch::autograd::AccumulateGrad" and leaf.variable is x
+    assert nothing == (None, 0)
+    assert leaf.next_functions == ()
+
+
+def test_a_leaf_that_is_gone_can_still_be_found_in_the_graph() -> None:
+    y = torch.ones(2, requires_grad=True) * 2
+    leaf = y.grad_fn.next_functions[0][0].variable
+    assert leaf.tolist() == [1.0, 1.0] and leaf.requires_grad and leaf.is_leaf
+    y.sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0]
+
+
+def test_metadata_is_the_users_own() -> None:
+    y = torch.ones(2, requires_grad=True) * 2
+    assert y.grad_fn.metadata == {}
+    y.grad_fn.metadata["note"] = 1
+    assert y.grad_fn.metadata == {"note": 1}
+
+
+def test_saved_values_can_be_looked_at() -> None:
+    x, w = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
+    node = (x * w).grad_fn
+    assert node._saved_self.tolist() == [2.0] and node._saved_other.tolist() == [3.0]
+    assert x.exp().grad_fn._saved_result.tolist() == x.exp().tolist()
+    assert (x**2).grad_fn._saved_exponent == 2
+
+
+def test_output_numbers_of_an_operation_with_several_results() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    first, second = x.unbind()
+    assert (first.output_nr, second.output_nr) == (0, 1)
+    assert first.grad_fn is second.grad_fn
+
+
+def test_detach_leaves_the_graph_and_keeps_the_memory() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    y = x.detach()
+    y[0] = 5
+    assert x.tolist() == [5.0, 0.0, 0.0]
+    assert not y.requires_grad and not y._is_view() and y._version == x._version == 1
+
+
+def test_data_shares_memory_but_not_the_version() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    x.data[0] = 1
+    assert x.tolist() == [1.0, 0.0, 0.0] and x._version == 0
+
+
+def test_setting_data() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    x.data = torch.ones(2)
+    assert x.shape == (2,) and x.requires_grad
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got int"):
+        x.data = 3
+    with pytest.raises(RuntimeError, match="must be floating point or complex dtype"):
+        x.data = torch.ones(2, dtype=torch.int64)
+
+
+def test_requires_grad_of_a_computed_tensor_can_not_be_switched_off() -> None:
+    y = torch.ones(1, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+        y.requires_grad = False
+
+
+def test_requires_grad_of_a_leaf_can_be_switched() -> None:
+    x = torch.ones(1)
+    assert x.requires_grad_() is x and x.requires_grad
+    x.requires_grad = False
+    assert not x.requires_grad and not (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("name", ["grad_fn", "is_leaf", "output_nr"])
+def test_what_only_the_graph_decides_can_not_be_set(name: str) -> None:
+    with pytest.raises(AttributeError):
+        setattr(torch.ones(1), name, None)
+
+
+def test_what_grad_accepts() -> None:
+    x = torch.ones(3, requires_grad=True)
+    x.grad = torch.zeros(3)
+    x.grad = None
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient of size '\\[2\\]' to a tensor of size '\\[3\\]'"):
+        x.grad = torch.ones(2)
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient with dtype 'double'"):
+        x.grad = torch.ones(3, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
+        x.grad = x
+    with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None but got grad of type int"):
+        x.grad = 3  # type: ignore[assignment]
+    assert x.grad is None
+
+
+def test_reading_the_grad_of_a_computed_tensor_warns() -> None:
+    y = torch.ones(1, requires_grad=True) * 2
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
+        assert y.grad is None
+
+
+def test_user_attributes_stay_on_a_tensor() -> None:
+    x = torch.ones(1)
+    x.note = "mine"
+    assert x.note == "mine"

@@ -1,0 +1,150 @@
+"""Recording on and off: no_grad, enable_grad, set_grad_enabled, inference_mode, in blocks, decorators and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+
+
+def records() -> bool:
+    return bool((torch.ones(1, requires_grad=True) * 2).requires_grad)
+
+
+def test_no_grad_and_enable_grad_nest() -> None:
+    with torch.no_grad():
+        assert not records()
+        with torch.enable_grad():
+            assert records()
+        assert not records()
+    assert records()
+
+
+def test_a_mode_ends_with_an_exception() -> None:
+    with pytest.raises(ValueError), torch.no_grad():
+        raise ValueError
+    assert records()
+
+
+@pytest.mark.parametrize("decorate", [torch.no_grad(), torch.no_grad, torch.autograd.no_grad(), torch.inference_mode()])
+def test_as_decorators(decorate: Any) -> None:
+    @decorate
+    def inside() -> bool:
+        return records()
+
+    assert not inside() and records() and inside.__name__ == "inside"
+
+
+def test_a_decorated_function_may_call_itself() -> None:
+    @torch.no_grad()
+    def count(n: int) -> int:
+        assert not records()
+        return 0 if n == 0 else 1 + count(n - 1)
+
+    assert count(3) == 3 and records()
+
+
+def test_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
+    @torch.no_grad()
+    def numbers() -> Any:
+        got = yield records()
+        yield got, records()
+
+    generator = numbers()
+    assert next(generator) is False and records()
+    assert generator.send("x") == ("x", False) and records()
+    assert list(generator) == []
+
+
+def test_a_decorated_method() -> None:
+    class Model:
+        @torch.no_grad()
+        def predict(self) -> bool:
+            return records()
+
+    assert not Model().predict()
+
+
+def test_set_grad_enabled_as_function_context_and_decorator() -> None:
+    torch.set_grad_enabled(False)
+    assert not records()
+    torch.set_grad_enabled(True)
+    with torch.set_grad_enabled(False):
+        assert not records()
+    assert records()
+
+    @torch.set_grad_enabled(False)
+    def inside() -> bool:
+        return records()
+
+    assert records() and not inside() and records()
+
+
+def test_inference_mode_makes_inference_tensors() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        assert torch.is_inference_mode_enabled() and not torch.is_grad_enabled()
+        y = x * 2
+        y.mul_(3)
+    assert y.is_inference() and not y.requires_grad and y.tolist() == [6.0, 6.0]
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        y * x
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        assert y._version
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
+        y.requires_grad_()
+    with torch.inference_mode(False):
+        assert records()
+
+
+def test_threads_have_modes_of_their_own() -> None:
+    found: list[bool] = []
+    with torch.no_grad():
+        thread = threading.Thread(target=lambda: found.append(records()))
+        thread.start()
+        thread.join()
+    assert found == [True]
+
+
+def test_tasks_have_modes_of_their_own() -> None:
+    async def quiet() -> bool:
+        with torch.no_grad():
+            await asyncio.sleep(0)
+            return records()
+
+    async def loud() -> bool:
+        await asyncio.sleep(0)
+        return records()
+
+    async def both() -> Any:
+        return await asyncio.gather(quiet(), loud())
+
+    assert asyncio.run(both()) == [False, True]
+
+
+def test_threads_sweep_without_disturbing_each_other() -> None:
+    shared = torch.ones(50, requires_grad=True)
+    errors: list[Any] = []
+
+    def work(scale: float) -> None:
+        try:
+            own = torch.ones(50, requires_grad=True)
+            for _ in range(50):
+                ((own * scale).exp().log() * shared).sum().backward()
+            assert torch.allclose(own.grad, torch.full((50,), 50 * scale), rtol=1e-4)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(float(i + 1),)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not errors
+    assert torch.allclose(shared.grad, torch.full((50,), 50.0 * (1 + 2 + 3 + 4)), rtol=1e-4)

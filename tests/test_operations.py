@@ -1,0 +1,156 @@
+"""Every operation of the table, on every sample: values and derivatives against PyTorch and against mathematics."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.ops.table import OPS
+from tests.samples import FAMILIES, Sample, samples
+from tests.weights import derivatives, weighted_sum
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+@cache
+def golden(family: str) -> dict[str, Any]:
+    """What PyTorch gave for the samples of a family."""
+    return json.loads((GOLDEN / f"samples_{family}.json").read_text())["samples"]
+
+
+def every() -> list[Any]:
+    found = []
+    for family in FAMILIES:
+        if importlib.util.find_spec(f"tests.samples.{family}") is None:
+            continue
+        seen: dict[str, int] = {}
+        for sample in samples(family):
+            seen[sample.op] = seen.get(sample.op, 0) + 1
+            found.append(pytest.param(family, sample, id=f"{sample.op}-{seen[sample.op]}"))
+    return found
+
+
+SAMPLES = every()
+SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
+
+
+def leaves(sample: Sample) -> dict[str, Any]:
+    tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
+    for tensor in tensors.values():
+        if tensor.is_floating_point() or tensor.is_complex():
+            tensor.requires_grad_(sample.smooth)
+    return tensors
+
+
+def flat(tensor: Any) -> list[Any]:
+    array = numpy.ascontiguousarray(tensor.detach().numpy())
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype)
+    return array.ravel().tolist()
+
+
+def agree(got: Any, expected: dict[str, Any], what: str, tolerance: float) -> None:
+    if "other" in expected:
+        assert repr(got) == expected["other"], what
+        return
+    assert str(got.dtype) == f"torch.{expected['dtype']}", what
+    assert list(got.shape) == expected["shape"], what
+    wanted = [float(each) if isinstance(each, str) else each for each in expected["values"]]
+    numpy.testing.assert_allclose(flat(got), wanted, tolerance, tolerance, err_msg=what)
+
+
+@pytest.mark.parametrize(("family", "sample"), SAMPLES)
+def test_agrees_with_torch(family: str, sample: Sample) -> None:
+    expected = golden(family)[sample.expression]
+    tensors = leaves(sample)
+    if "error" in expected:
+        with pytest.raises(Exception) as caught:
+            sample.evaluate(torch, tensors)
+        kinds = [each.__name__ for each in type(caught.value).__mro__]
+        assert expected["error"][0] in kinds or "RuntimeError" in kinds
+        return
+    outs = sample.evaluate(torch, tensors)
+    assert len(outs) == len(expected["results"])
+    for out, wanted in zip(outs, expected["results"], strict=True):
+        agree(out, wanted, "value", 1e-9)
+    nodes = [None if getattr(out, "grad_fn", None) is None else type(out.grad_fn).__name__ for out in outs]
+    assert nodes == expected["nodes"]
+    if sample.smooth:
+        for order, got in zip(("first", "second"), derivatives(torch, outs, list(tensors.values())), strict=True):
+            for one, wanted in zip(got, expected[order], strict=True):
+                # No gradient and a gradient of zeros are the same number.
+                if wanted is None:
+                    assert one is None or not numpy.any(flat(one)), order
+                elif one is None:
+                    assert not any(wanted["values"]), order
+                else:
+                    agree(one, wanted, f"{order} derivative", 1e-7)
+
+
+@pytest.mark.parametrize(("family", "sample"), SMOOTH)
+def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample) -> None:
+    if "error" in golden(family)[sample.expression]:
+        pytest.skip("PyTorch refuses this call; that it does is tested above")
+    arrays = sample.arrays()
+    names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
+    rng = numpy.random.default_rng(0)
+    step = {name: _direction(rng, arrays[name]) for name in names}
+
+    def along(order: int, distance: float) -> Any:
+        """The weighted sum (order 0), or its slope in the direction (order 1), a distance away from the inputs."""
+        tensors = {
+            name: torch.tensor(array + distance * step[name] if name in step else array)
+            for name, array in arrays.items()
+        }
+        for name in names:
+            tensors[name].requires_grad_()
+        total = weighted_sum(torch, sample.evaluate(torch, tensors))
+        if order == 0:
+            return float(total)
+        wanted = [tensors[name] for name in names]
+        found = torch.autograd.grad(total, wanted, create_graph=order > 1, allow_unused=True)
+        slope = _slope(found, [step[name] for name in names])
+        if order == 1:
+            return float(slope)
+        if not getattr(slope, "requires_grad", False):
+            return 0.0
+        again = torch.autograd.grad(slope, wanted, allow_unused=True)
+        return float(_slope(again, [step[name] for name in names]))
+
+    if not names or not hasattr(weighted_sum(torch, sample.evaluate(torch, leaves(sample))), "grad_fn"):
+        return
+    for order in (1, 2) if sample.second else (1,):
+        expected = (along(order - 1, 1e-5) - along(order - 1, -1e-5)) / 2e-5
+        assert along(order, 0.0) == pytest.approx(expected, rel=1e-5, abs=1e-6), f"order {order}"
+
+
+def _direction(rng: numpy.random.Generator, array: numpy.ndarray) -> numpy.ndarray:
+    step = rng.standard_normal(array.shape)
+    return step + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else step
+
+
+def _slope(grads: Any, steps: list[numpy.ndarray]) -> Any:
+    total: Any = 0.0
+    for grad, step in zip(grads, steps, strict=True):
+        if grad is not None:
+            # For complex numbers the slope is the real part of <grad, step>.
+            product = grad * torch.tensor(numpy.conj(step))
+            total = total + torch.real(product).sum() if grad.is_complex() else total + product.sum()
+    return total
+
+
+def test_every_operation_with_a_derivative_has_samples() -> None:
+    sampled = {each.values[1].op for each in SAMPLES}
+    text = "\n".join(each.values[1].expression for each in SAMPLES)
+    missing = [
+        name for name, op in OPS.items()
+        if op.has_rules and name in torch.__dict__ and name not in sampled and f"{name}(" not in text
+    ]  # fmt: skip
+    assert not missing
