@@ -120,7 +120,9 @@ def plot_record(theta, years, values):
     for year in range(1960, 2024, 3):
         inside = values[(years >= year) & (years < year + 1)]
         marks = (
-            [("-", value) for value in torch.linspace(inside.min(), inside.max(), 40).tolist()] if len(inside) else []
+            [("-", value) for value in torch.linspace(inside.min().item(), inside.max().item(), 40).tolist()]
+            if len(inside)
+            else []
         )
         marks.append((".", trend(theta, torch.tensor(year + 0.5)).item()))
         rows.append((year, [*marks, ("o", LATER[year])] if year in LATER else marks))

@@ -8,6 +8,7 @@ import warnings as _warnings
 from typing import Any as _Any
 
 from . import autograd
+from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
 from .core import tensor as _tensor
@@ -51,3 +52,4 @@ bool = _dtypes.bool_
 # A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
 _where.mark_package()
+__getattr__ = _absent.absent(__name__)

@@ -10,7 +10,7 @@ import opcode
 import re
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any
 
 # Note [Absent on import]
 # ``from torch import foo`` asks the module for ``foo``, throws our AttributeError away and raises an ImportError of
@@ -62,7 +62,7 @@ def why_absent(full_name: str) -> str:
     return f"not in retrograd; see {PAGE}"
 
 
-def absent(module_name: str) -> Callable[[str], NoReturn]:
+def absent(module_name: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a public module: names what is missing and points to the page of differences.
 
     >>> __getattr__ = absent("retrograd.fft")
@@ -72,7 +72,7 @@ def absent(module_name: str) -> Callable[[str], NoReturn]:
     """
     torch_module = torch_name(module_name)
 
-    def __getattr__(name: str) -> NoReturn:  # noqa: N807 - this is the name Python calls
+    def __getattr__(name: str) -> Any:  # noqa: N807 - this is the name Python calls
         message = f"module {torch_module!r} has no attribute {name!r}"
         # Python and its libraries ask modules for __path__, __wrapped__ and the like: that is nobody's mistake.
         if name.startswith("__") and name.endswith("__"):

@@ -1,0 +1,55 @@
+"""The runnable blocks of a Markdown page, and how they are run: in order, sharing their names, as a reader would.
+
+A block marked ``python`` runs; with ``>>>`` in it, what it prints is compared as a doctest. ``python retrograd-only``
+marks one that PyTorch itself could not run (``golden/check_docs.py`` runs the rest under PyTorch).
+"""
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """One block of a page."""
+
+    line: int
+    only_retrograd: bool
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The runnable blocks of a page, with the numbers of their first lines."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(text.count("\n", 0, match.start(2)) + 1, "retrograd-only" in match[1], match[2])
+        for match in FENCE.finditer(text)
+    ]
+
+
+def run_page(page: Path, only_common: bool = False) -> int:
+    """Run a page's blocks; how many there were. A block that fails raises, and names its line."""
+    names: dict[str, Any] = {"__name__": "page"}
+    chosen = [block for block in blocks(page) if not (only_common and block.only_retrograd)]
+    for block in chosen:
+        where = f"{page.name}:{block.line}"
+        if ">>>" in block.text:
+            run_doctest(block, names, where)
+        else:
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec", dont_inherit=True), names)
+    return len(chosen)
+
+
+def run_doctest(block: Block, names: dict[str, Any], where: str) -> None:
+    """Run one block of ``>>>`` lines; all that differs is in the error."""
+    test = doctest.DocTestParser().get_doctest(block.text, names, where, None, block.line - 1)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+    if runner.failures:
+        raise AssertionError(f"{where}\n{''.join(report)}")

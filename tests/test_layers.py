@@ -1,0 +1,95 @@
+"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim``. Each imports itself and what stands left.
+
+The imports are read from the sources, not from what happens to be loaded. Files and packages of other names (the
+command line, the import hook, public name spaces such as ``retrograd.linalg``) stand on top: they may import every
+layer, and no layer may import them. A circle of imports means that a thing stands in the wrong layer; it is not to be
+broken by an import inside a function.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import retrograd
+
+PACKAGE = Path(retrograd.__file__).parent
+LAYERS = ["core", "kernels", "ops", "autograd", "func", "nn", "optim"]
+TOP = len(LAYERS)
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def rank(module: str) -> int:
+    """The place of a module in the layers; what is no layer stands on top."""
+    parts = module.split(".")
+    return LAYERS.index(parts[1]) if len(parts) > 1 and parts[1] in LAYERS else TOP
+
+
+def module_of(file: str) -> str:
+    parts = ["retrograd", *file.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: str, file: str) -> Iterator[tuple[int, str, bool]]:
+    """Every import: its line, the full name of the module or of what is taken from it, whether it is in a function."""
+    package = ["retrograd", *file.split("/")[:-1]]
+
+    def names(node: ast.Import | ast.ImportFrom) -> list[str]:
+        if isinstance(node, ast.Import):
+            return [alias.name for alias in node.names]
+        above = package[: len(package) - node.level + 1] if node.level else []
+        origin = ".".join([*above, *filter(None, [node.module])])
+        return [f"{origin}.{alias.name}" for alias in node.names]
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[int, str, bool]]:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((node.lineno, name, inside) for name in names(node))
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, inside or function)
+
+    return walk(ast.parse(source), False)
+
+
+def wrong(source: str, file: str) -> list[str]:
+    """What in a file's imports breaks the layers."""
+    own = rank(module_of(file))
+    found = []
+    for line, name, inside in imports(source, file):
+        if name.partition(".")[0] == "torch":
+            found.append(f"{file}:{line}: imports {name}")
+        if name.partition(".")[0] != "retrograd" or own == TOP:
+            continue
+        if rank(name) > own:
+            found.append(f"{file}:{line}: {LAYERS[own]} may not import {name}")
+        if inside:
+            found.append(f"{file}:{line}: imports {name} inside a function")
+    return found
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_imports_go_to_the_left(file: str) -> None:
+    assert wrong((PACKAGE / file).read_text(encoding="utf-8"), file) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "expected"),
+    [
+        ("ops/a.py", "from ..core.node import Node\nfrom . import b\nimport numpy", []),
+        ("core/a.py", "from ..ops import table", ["core/a.py:1: core may not import retrograd.ops.table"]),
+        ("core/a.py", "from retrograd import shim", ["core/a.py:1: core may not import retrograd.shim"]),
+        ("core/a.py", "import retrograd", ["core/a.py:1: core may not import retrograd"]),
+        ("nn/b/c.py", "from ... import optim", ["nn/b/c.py:1: nn may not import retrograd.optim"]),
+        (
+            "ops/a.py",
+            "def f():\n    from .b import c",
+            ["ops/a.py:2: imports retrograd.ops.b.c inside a function"],
+        ),
+        ("cli.py", "import retrograd.nn\ndef f():\n    from . import optim", []),
+        ("kernels/a.py", "def f():\n    import torch.nn", ["kernels/a.py:2: imports torch.nn"]),
+        ("cli.py", "from torch import nn", ["cli.py:1: imports torch.nn"]),
+    ],
+)
+def test_the_test_sees_what_is_wrong(file: str, source: str, expected: list[str]) -> None:
+    assert wrong(source, file) == expected
