@@ -7,7 +7,8 @@ import sys as _sys
 import warnings as _warnings
 from typing import Any as _Any
 
-from . import autograd
+from . import autograd, cuda, random
+from . import _tensor_str as _tensor_str
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
@@ -34,8 +35,11 @@ from .core.tensor import (
     preserve_format,
     strided,
 )
+from .kernels.text import set_printoptions
+from .ops import create as _create
 from .ops import methods as _methods
 from .ops import table as _table
+from .ops.random import Generator, default_generator
 
 __version__ = "0.1.0"
 
@@ -45,7 +49,7 @@ newaxis = None
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
     setattr(_here, _each.name, _each)
-for _name, _value in (*_dtypes.ALIASES.items(), *_table.FUNCTIONS.items()):
+for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items(), *_table.FUNCTIONS.items()):
     setattr(_here, _name, _value)
 bool = _dtypes.bool_
 
