@@ -1,1 +1,462 @@
-"""Joining tensors, and building larger ones from smaller ones."""
+"""Joining tensors, and building larger ones from smaller ones.
+
+``cat`` and ``stack`` take any number of tensors, so their nodes are written out here instead of being made by the table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import combinations as _combinations
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy
+
+from ..core import dtypes, where
+from ..core.devices import module_of
+from ..core.levels import level_of
+from ..core.modes import recording
+from ..core.node import Node, next_number
+from ..core.tensor import Tensor, dimension, wrap
+from ..core.views import current
+from .calls import mismatch, write_array
+from .shape import reshape, spread, unsqueeze
+from .table import ARRAYS, TENSORS, op, surface
+
+
+class CatBackward(Node):
+    """The node of ``cat``: each tensor gets its piece of the gradient."""
+
+    __slots__ = ("dim", "sizes")
+    __module__ = "builtins"
+    dim: int
+    sizes: tuple[int, ...]
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level, at, grads = level_of(grad), 0, []
+        for edge, size in zip(edges, self.sizes, strict=True):
+            # A piece of size -1 is one of PyTorch's old empty tensors, which join anything.
+            grads.append(None if edge is None or size < 0 else level.slice(grad, self.dim, at, at + size, 1))
+            at += max(size, 0)
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+class StackBackward(Node):
+    """The node of ``stack``: each tensor gets its slice of the gradient."""
+
+    __slots__ = ("dim",)
+    __module__ = "builtins"
+    dim: int
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level = level_of(grad)
+        grads = [None if edge is None else level.select(grad, self.dim, i) for i, edge in enumerate(edges)]
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+for _kind in (CatBackward, StackBackward):
+    _kind.__name__ = _kind.__qualname__ = _kind.__name__ + "0"
+
+
+def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> Tensor:
+    out = wrap(array)
+    if recording():
+        edges = tuple(map(current, tensors))
+        if any(edge is not None for edge in edges) and array.dtype.kind in "fcV":
+            node = kind()
+            node.edges, node.number = edges, next_number()
+            node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
+            node.code, node.instruction = where.caller()
+            for name, value in facts.items():
+                setattr(node, name, value)
+            out._node = node
+    return out
+
+
+def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        )
+    found = tuple(tensors)
+    for position, each in enumerate(found):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}"
+            )
+    return found
+
+
+def _common(tensors: Sequence[Tensor]) -> list[Any]:
+    """The arrays of the tensors in the dtype to which all promote."""
+    from .calls import common_dtype
+
+    first = tensors[0]._array.dtype
+    if all(each._array.dtype is first for each in tensors):
+        return [each._array for each in tensors]
+    target = common_dtype(tensors).numpy
+    return [each._array.astype(target, copy=False) for each in tensors]
+
+
+@surface(method=False, aliases=("concat", "concatenate"))
+def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """The tensors one after the other along dimension ``dim``; their other sizes must agree.
+
+    >>> import retrograd as torch
+    >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)])
+    tensor([[0., 0.],
+            [1., 1.],
+            [1., 1.]])
+    """
+    given = _tensors("cat", tensors)
+    dim = kwargs.get("axis", dim)
+    if not given:
+        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+    arrays = _common(given)
+    if 0 in [each.ndim for each in arrays]:
+        position = [each.ndim for each in arrays].index(0)
+        raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+    full = [each for each in arrays if each.shape != (0,)] or arrays[:1]
+    at = dimension(dim, full[0].ndim)
+    _check_sizes(arrays, full[0], at)
+    joined = module_of(full[0]).concatenate(full, at)
+    if out is not None:
+        write_array(out, joined)
+        return out
+    old = full[0].shape != (0,)
+    sizes = tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
+    return _joined(CatBackward, given, joined, dim=at, sizes=sizes)
+
+
+def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
+    for position, each in enumerate(arrays):
+        if each.shape == (0,):
+            continue
+        if each.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {each.ndim}")
+        for axis, (have, want) in enumerate(zip(each.shape, first.shape, strict=True)):
+            if axis != dim and have != want:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {want} but got size {have} "
+                    f"for tensor number {position} in the list."
+                )
+
+
+@surface(method=False)
+def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors, all of one shape, side by side along a new dimension ``dim``."""
+    given = _tensors("stack", tensors)
+    if not given:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    arrays = _common(given)
+    for position, each in enumerate(arrays):
+        if each.shape != arrays[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
+                f"{list(each.shape)} at entry {position}"
+            )
+    at = dimension(dim, arrays[0].ndim + 1)
+    joined = module_of(arrays[0]).stack(arrays, at)
+    if out is not None:
+        write_array(out, joined)
+        return out
+    return _joined(StackBackward, given, joined, dim=at)
+
+
+# -- For the rules of unbind and split: gradients that may be missing
+
+
+def _stack_or_zeros(grads: Sequence[Any], shape: tuple[int, ...], dtype: Any, dim: int) -> Any:
+    level = level_of(next(each for each in grads if each is not None))
+    return level.stack([level.zeros_of(shape, dtype, grads) if each is None else each for each in grads], dim)
+
+
+def _cat_or_zeros(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype: Any, dim: int) -> Any:
+    level = level_of(next(each for each in grads if each is not None))
+    filled = [
+        level.zeros_of(shape, dtype, grads) if each is None else each for each, shape in zip(grads, shapes, strict=True)
+    ]
+    return level.cat(filled, dim)
+
+
+def _zeros_of(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Any:
+    return module_of(next(each for each in near if each is not None)).zeros(shape, dtype)
+
+
+def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Tensor:
+    array = next(each for each in near if each is not None)._array
+    return wrap(module_of(array).zeros(shape, dtype))
+
+
+def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
+    return module_of(arrays[0]).concatenate(list(arrays), dim)
+
+
+def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
+    return module_of(arrays[0]).stack(list(arrays), dim)
+
+
+for _level, _entries in (
+    (ARRAYS, {"cat": _concatenate, "stack": _stack, "zeros_of": _zeros_of}),
+    (TENSORS, {"cat": cat, "stack": stack, "zeros_of": _zero_tensor}),
+):
+    _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
+
+
+# -- More ways to join -----------------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side: along the second dimension, vectors along the first."""
+    given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
+    if not given:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    return cat(given, 0 if given[0]._array.ndim == 1 else 1, out=out)
+
+
+@surface(method=False, aliases=("row_stack",))
+def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one below the other, vectors as rows."""
+    given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
+    if not given:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return cat(given, 0, out=out)
+
+
+@surface(method=False)
+def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one behind the other, along the third dimension."""
+    given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
+    if not given:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return cat(given, 2, out=out)
+
+
+@surface(method=False)
+def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+    given = [
+        reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
+        for each in _tensors("column_stack", tensors)
+    ]
+    return hstack(given, out=out)
+
+
+def _atleast(name: str, one: Any) -> Any:
+    def atleast(*tensors: Any) -> Any:
+        given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        found = tuple(one(each) for each in given)
+        return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+
+    atleast.__name__ = atleast.__qualname__ = name
+    atleast.__doc__ = f"Each tensor with at least {name[-2]} dimension(s)."
+    return surface(method=False, name=name)(atleast)
+
+
+atleast_1d = _atleast("atleast_1d", lambda x: x if x._array.ndim else reshape(x, (1,)))
+atleast_2d = _atleast(
+    "atleast_2d",
+    lambda x: x if x._array.ndim > 1 else reshape(x, (1, 1)) if x._array.ndim == 0 else unsqueeze(x, 0),
+)
+atleast_3d = _atleast(
+    "atleast_3d",
+    lambda x: x
+    if x._array.ndim > 2
+    else reshape(x, (1, 1, 1))
+    if x._array.ndim == 0
+    else unsqueeze(unsqueeze(x, 0), -1)
+    if x._array.ndim == 1
+    else unsqueeze(x, -1),
+)
+
+
+@op(name="repeat_block", backward="RepeatBackward0", function=False, method=False, linear=True)
+def repeat_block(np: Any, self: Any, /, repeats: tuple[int, ...]) -> Any:
+    """The tensor over and over along each dimension."""
+    return np.tile(self, repeats)
+
+
+def _repeat_rule(F: Any, g: Any, self_shape: Any, repeats: Any) -> Any:
+    lead = len(repeats) - len(self_shape)
+    shape = (1,) * lead + tuple(self_shape)
+    folded = tuple(each for pair in zip(repeats, shape, strict=True) for each in pair)
+    summed = tuple(each for size in shape for each in (1, size))
+    return F.reshape(F.sum_to_size(F.reshape(g, folded), summed), self_shape)
+
+
+repeat_block.derivative(self=_repeat_rule)
+
+
+@surface(function=False)
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
+    times = spread("repeat", repeats)
+    if len(times) < input._array.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    if any(each < 0 for each in times):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(times)}: {list(times)}")
+    return repeat_block(input, times)  # type: ignore[no-any-return]
+
+
+@surface()
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
+    times = spread("tile", dims)
+    return repeat_block(input, (1,) * (input._array.ndim - len(times)) + times)  # type: ignore[no-any-return]
+
+
+@surface()
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each element (or slice along ``dim``) several times in a row."""
+    if repeats is None:
+        counts = input._array
+        return wrap(numpy.repeat(numpy.arange(counts.size), counts))
+    source = input if dim is not None else reshape(input, (-1,))
+    at = dimension(dim or 0, source._array.ndim)
+    counts = repeats._array if isinstance(repeats, Tensor) else numpy.asarray(repeats)
+    if bool((counts < 0).any()):
+        raise RuntimeError("repeats can not be negative")
+    if counts.size not in (1, source._array.shape[at]):
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} and input.size({at}) = {source._array.shape[at]}")  # fmt: skip
+    index = numpy.repeat(numpy.arange(source._array.shape[at]), counts.reshape(-1) if counts.size > 1 else int(counts))
+    return source.index_select(at, wrap(index))  # type: ignore[no-any-return]
+
+
+@surface(method=False)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each vector stretched over the dimensions of the others.
+
+    ``indexing`` is ``"ij"`` (the first vector runs along the first dimension) or ``"xy"`` (along the second).
+    """
+    given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning,
+            stacklevel=2,
+        )
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for each in given:
+        if each._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
+    swap = indexing == "xy" and len(given) >= 2
+    if swap:
+        given[0], given[1] = given[1], given[0]
+    shape = tuple(each._array.size for each in given)
+    grids = [
+        reshape(each, (1,) * i + (-1,) + (1,) * (len(given) - i - 1)).expand(shape) for i, each in enumerate(given)
+    ]
+    if swap:
+        grids = [each.swapdims(0, 1) for each in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@surface(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given ones along its diagonal and zeros elsewhere."""
+    blocks = [atleast_2d(each) for each in tensors]
+    rows, columns = (sum(each._array.shape[axis] for each in blocks) for axis in (0, 1))
+    lines, at = [], 0
+    for each in blocks:
+        height, width = each._array.shape
+        left = each.new_zeros(height, at)
+        right = each.new_zeros(height, columns - at - width)
+        lines.append(cat([left, each, right], 1))
+        at += width
+    return cat(lines, 0) if rows else blocks[0]
+
+
+@surface(method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every choice of one element from each vector, as rows."""
+    if len(tensors) == 1:
+        return tensors[0]
+    index = list(product(*(range(each._array.size) for each in tensors)))
+    picks = numpy.asarray(index, dtype=numpy.int64).reshape(len(index), len(tensors))
+    return stack([each[wrap(picks[:, i].copy())] for i, each in enumerate(tensors)], 1)
+
+
+@surface()
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of ``r`` elements of a vector, as rows."""
+    choose = combinations_with_replacement if with_replacement else _combinations
+    index = numpy.asarray(list(choose(range(input._array.size), r)), dtype=numpy.int64).reshape(-1, r)
+    return input[wrap(index)]
+
+
+@op(name="where_block", backward="WhereBackward0", function=False, method=False)
+def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
+    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere."""
+    try:
+        return np.where(condition, self, other)
+    except ValueError:
+        raise next(
+            error for a, b in ((condition, self), (self, other), (condition, other))
+            if (error := mismatch(a.shape, b.shape)) is not None
+        ) from None  # fmt: skip
+
+
+where_block.derivative(
+    self=lambda F, g, condition: F.where_else(condition, g),
+    other=lambda F, g, condition: F.where_else(F.logical_not(condition), g),
+)
+
+
+def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
+    if input is None:
+        return condition.nonzero(as_tuple=True)
+    if condition.dtype not in (dtypes.bool_, dtypes.uint8):
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{dtypes.scalar_name(condition.dtype)}"
+        )
+    chosen = [condition.to(dtypes.bool_), input, other]
+    return where_block(*_as_one(chosen), out=out)
+
+
+def _as_one(operands: list[Any]) -> list[Any]:
+    """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
+    from .calls import common_dtype
+
+    target = common_dtype(operands[1:])
+    return [operands[0]] + [
+        each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
+        for each in operands[1:]
+    ]
+
+
+surface(method=False, name="where")(where_)
+
+
+def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
+    """Elements of this tensor where ``condition`` is true, of ``other`` elsewhere."""
+    return where_(condition, self, other)
+
+
+surface(function=False, name="where")(_method_where)
+
+
+@surface()
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: ``other`` multiplied by every element of ``input``, in blocks."""
+    ndim = max(input._array.ndim, other._array.ndim)
+    left = reshape(input, (1,) * (ndim - input._array.ndim) + input._array.shape)
+    right = reshape(other, (1,) * (ndim - other._array.ndim) + other._array.shape)
+    a, b = left._array.shape, right._array.shape
+    spaced_a = reshape(left, tuple(each for size in a for each in (size, 1)))
+    spaced_b = reshape(right, tuple(each for size in b for each in (1, size)))
+    return reshape(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))
+

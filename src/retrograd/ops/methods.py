@@ -52,6 +52,9 @@ def install() -> None:
             found = pointwise.div_true
         if found is not None:
             setattr(Tensor, f"__{dunder}__", found)
+    for name, shown in shape.PROPERTIES.items():
+        setattr(Tensor, name, shown)
+    Tensor.backward = _backward  # type: ignore[method-assign]
     Tensor.__rtruediv__ = _reciprocal_times  # type: ignore[method-assign]
 
 
