@@ -1,1 +1,890 @@
 """Reductions, norms and scans: many elements to one, or to a running one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtypes
+from ..core.tensor import Tensor, dimension
+from .named import named
+from .pointwise import maximum, minimum
+from .table import TENSORS, op, surface
+
+F: Any = TENSORS
+
+
+def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The dimensions to reduce, counted from the front: all for None or an empty sequence."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(ndim))
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    found = tuple(dimension(each, ndim) for each in given)
+    if len(set(found)) != len(found):
+        twice = next(each for each in found if found.count(each) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return found if ndim else ()
+
+
+def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+    """``shape`` with the reduced dimensions of size 1."""
+    axes = axes_of(dim, len(shape))
+    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+
+
+def restored(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """A reduced tensor with its reduced dimensions back, of size 1."""
+    return x if keepdim or not shape else F.reshape(x, kept_shape(shape, dim))
+
+
+def count_of(shape: tuple[int, ...], dim: Any) -> int:
+    """How many elements each result is made of."""
+    return math.prod(shape[axis] for axis in axes_of(dim, len(shape)))
+
+
+def _floats_only(name: str, x: Any, infer: bool = False) -> None:
+    if x.dtype.kind in "biu":
+        kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
+        shown = dtypes.scalar_name(dtypes.of(x.dtype))
+        raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
+
+
+def _wide(np: Any, x: Any) -> Any:
+    return x.astype(np.int64) if x.dtype.kind in "biu" else x
+
+
+# -- Sums and means --------------------------------------------------------------------------------------------------
+
+
+@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True)
+def sum_all(np: Any, self: Any, /) -> Any:
+    """The sum of all elements."""
+    return np.add.reduce(_wide(np, self), None)
+
+
+sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
+
+
+@op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
+def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Sums over dimensions."""
+    return np.add.reduce(_wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+
+
+sum_dim.derivative(
+    self=lambda F, g, self_shape, dim, keepdim: F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+)
+
+
+@surface()
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any) -> Tensor:
+    """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
+
+    >>> import retrograd as torch
+    >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([4., 6.])
+    """
+    if kwargs:
+        dim, keepdim = kwargs.pop("axis", dim), kwargs.pop("keepdims", keepdim)
+    if dtype is not None and dtype is not input.dtype:
+        input = input.to(dtype)
+        if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
+            return sum(input, dim, keepdim).to(dtype)  # type: ignore[no-any-return]
+    if dim is None and not keepdim:
+        return sum_all(input, out=out)  # type: ignore[no-any-return]
+    return sum_dim(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True)
+def mean_all(np: Any, self: Any, /) -> Any:
+    """The mean of all elements."""
+    _floats_only("mean", self, True)
+    return np.add.reduce(self, None) / self.size if self.size else self.dtype.type(np.nan)
+
+
+mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math.prod(self_shape))
+
+
+@op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
+def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Means over dimensions."""
+    _floats_only("mean", self, True)
+    total = np.add.reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    return total / self.dtype.type(count_of(self.shape, dim))
+
+
+mean_dim.derivative(
+    self=lambda F, g, self_shape, dim, keepdim: F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+    / count_of(self_shape, dim)
+)
+
+
+@surface()
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any) -> Tensor:
+    """The mean of all elements, or over ``dim`` (an int or several)."""
+    if kwargs:
+        dim, keepdim = kwargs.pop("axis", dim), kwargs.pop("keepdims", keepdim)
+    if dtype is not None:
+        input = input.to(dtype)
+    if dim is None and not keepdim:
+        return mean_all(input, out=out)  # type: ignore[no-any-return]
+    return mean_dim(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+@op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
+def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Sums over dimensions, nan counting as 0."""
+    return np.add.reduce(_wide(np, np.where(self != self, self.dtype.type(0), self)), axis=axes_of(dim, self.ndim),
+                         keepdims=keepdim)  # fmt: skip
+
+
+nansum_block.derivative(
+    self=lambda F, g, self, self_shape, dim, keepdim: F.where_else(
+        self == self, F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+    )
+)
+
+
+@surface()
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum, nan counting as 0."""
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)  # type: ignore[no-any-return]
+
+
+@surface()
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of the elements that are not nan."""
+    counted = sum(~input.isnan(), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / counted
+
+
+@op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
+def prod_all(np: Any, self: Any, /) -> Any:
+    """The product of all elements."""
+    return np.multiply.reduce(_wide(np, self), None)
+
+
+prod_all.derivative(self=lambda F, g, self: g * F.product_of_others(self, None))
+
+
+@op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
+def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Products over a dimension."""
+    return np.multiply.reduce(_wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+
+
+prod_dim.derivative(
+    self=lambda F, g, self, self_shape, dim, keepdim: restored(F, g, self_shape, dim, keepdim)
+    * F.product_of_others(self, dim)
+)
+
+
+@op(function=False, method=False)
+def product_of_others(np: Any, self: Any, /, dim: Any) -> Any:
+    """For each element the product of the others along ``dim`` (None: of all others): right where zeros are too."""
+    work = self.reshape(-1) if dim is None else np.moveaxis(self, axes_of(dim, self.ndim)[0] if self.ndim else 0, -1) if \
+        self.ndim else self.reshape(1)  # fmt: skip
+    one = np.ones_like(work[..., :1])
+    before = np.multiply.accumulate(np.concatenate([one, work[..., :-1]], -1), axis=-1) if work.size else work
+    after = np.multiply.accumulate(np.concatenate([one, work[..., :0:-1]], -1), axis=-1)[..., ::-1] if work.size else work
+    found = before * after
+    return found.reshape(self.shape) if dim is None or not self.ndim else np.moveaxis(found, -1, axes_of(dim, self.ndim)[0])
+
+
+def _others_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any) -> Any:
+    return F.product_of_others_backward(g, self, dim)
+
+
+@op(function=False, method=False)
+def product_of_others_backward(np: Any, g: Any, self: Any, /, dim: Any) -> Any:
+    """The gradient of ``product_of_others``: for each pair the product of all but the pair."""
+    axis = axes_of(dim, self.ndim)[0] if dim is not None and self.ndim else None
+    work = np.moveaxis(self, axis, -1) if axis is not None else self.reshape(-1)
+    grad = np.moveaxis(g, axis, -1) if axis is not None else g.reshape(-1)
+    out = np.zeros_like(work)
+    for i in range(work.shape[-1]):
+        without = work.copy()
+        without[..., i] = 1
+        others = product_of_others.op.kernel(np, without, -1) * grad
+        others[..., i] = 0
+        out[..., i] = others.sum(-1)
+    return np.moveaxis(out, -1, axis) if axis is not None else out.reshape(self.shape)
+
+
+product_of_others_backward.derivative(
+    g=lambda F, g, self, dim: F.product_of_others_backward(g, self, dim),
+    self=lambda F, g: _beyond("prod"),
+)
+
+
+def _beyond(name: str) -> Any:
+    raise RuntimeError(f"the third derivative of {name} is not available: write the product as exp(sum(log(x)))")
+
+
+product_of_others.derivative(self=lambda F, g, self, dim: F.product_of_others_backward(g, self, dim))
+
+
+@surface()
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product of all elements, or over ``dim``; integers are multiplied as int64."""
+    if dtype is not None:
+        input = input.to(dtype)
+    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)  # type: ignore[no-any-return]
+
+
+# -- Variance --------------------------------------------------------------------------------------------------------
+
+
+@op(name="var_block", backward="VarBackward0", opmath=True, function=False, method=False, holomorphic=False)
+def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance over dimensions, dividing by their size less ``correction``."""
+    return _variance(np, self, dim, correction, keepdim, "var")
+
+
+def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool, name: str) -> Any:
+    if x.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    axes = axes_of(dim, x.ndim)
+    count = count_of(x.shape, dim)
+    centred = x - np.add.reduce(x, axis=axes, keepdims=True) / x.dtype.type(max(count, 1))
+    squares = (centred * centred.conj()).real
+    left = max(count - correction, 0)
+    total = np.add.reduce(squares, axis=axes, keepdims=keepdim)
+    return np.divide(total, total.dtype.type(left))
+
+
+def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    left = max(count_of(self_shape, dim) - correction, 0)
+    scale = 2.0 / left if left else math.nan
+    return restored(F, g, self_shape, dim, keepdim) * scale * (self - F.mean_dim(self, dim, True))
+
+
+var_block.derivative(self=_var_rule)
+
+
+@op(name="std_block", backward="StdBackward0", opmath=True, function=False, method=False, holomorphic=False)
+def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation over dimensions."""
+    return np.sqrt(_variance(np, self, dim, correction, keepdim, "std"))
+
+
+def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    slope = F.masked_fill_scalar(g / (out * 2), out == 0, 0)
+    return _var_rule(F, slope, self, self_shape, dim, correction, keepdim)
+
+
+std_block.derivative(self=_std_rule)
+
+
+def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, float, bool]:
+    """``(dim, unbiased, keepdim)`` or ``(unbiased)`` or ``(dim, correction=, keepdim=)`` as torch takes them."""
+    rest = list(args)
+    dim, unbiased, keepdim = kwargs.get("dim"), kwargs.get("unbiased"), kwargs.get("keepdim", False)
+    if rest and isinstance(rest[0], bool):
+        unbiased = rest.pop(0)
+    elif rest:
+        dim = rest.pop(0)
+        if rest:
+            unbiased = rest.pop(0)
+    if rest:
+        keepdim = rest.pop(0)
+    dim = kwargs.get("axis", dim)
+    correction = kwargs.get("correction")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, correction, keepdim
+
+
+def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
+    if count_of(input._array.shape, dim) - correction <= 0:
+        import warnings
+
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            f"numel divided by output numel).",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+@surface()
+def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
+    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _freedom(input, dim, correction, "var")
+    return var_block(input, dim, correction, keepdim)  # type: ignore[no-any-return]
+
+
+@surface()
+def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
+    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _freedom(input, dim, correction, "std")
+    return std_block(input, dim, correction, keepdim)  # type: ignore[no-any-return]
+
+
+@surface(method=False)
+def var_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    dim, _, keepdim = _spread_arguments(args, kwargs)
+    return var(input, *args, **kwargs), mean_dim(input, dim, keepdim)
+
+
+@surface(method=False)
+def std_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+    dim, _, keepdim = _spread_arguments(args, kwargs)
+    return std(input, *args, **kwargs), mean_dim(input, dim, keepdim)
+
+
+# -- Extremes --------------------------------------------------------------------------------------------------------
+
+
+def _nonempty(name: str, x: Any, dim: Any = None) -> None:
+    if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
+        if dim is None:
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
+            )
+        axis = axes_of(dim, x.ndim)[0]
+        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+@op(name="extreme_share", function=False, method=False)
+def extreme_share(np: Any, self: Any, out: Any, /, dim: Any) -> Any:
+    """For each element its share of an extreme: one over how many there are, or 0."""
+    mask = (self == out) | ((self != self) & (out != out))
+    return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
+
+
+def _extreme(name: str, backward: str, doc: str) -> Any:
+    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+        if self.dtype.kind == "c":
+            raise RuntimeError(f"\"{name}_values_cpu\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'")
+        axes = axes_of(dim, self.ndim)
+        if self.size == 0 and any(self.shape[axis] == 0 for axis in axes):
+            axis = next(axis for axis in axes if self.shape[axis] == 0)
+            if dim is None or dim == ():
+                _nonempty(name, self)
+            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+        return getattr(np, name)(self, axis=axes, keepdims=keepdim)
+
+    kernel.__name__ = name
+    kernel.__doc__ = doc
+    made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
+
+    def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
+        full = restored(F, out, self_shape, dim, keepdim)
+        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, full, dim)
+
+    made.derivative(self=rule)
+    return made
+
+
+amax_block = _extreme("amax", "AmaxBackward0", "The largest elements over dimensions.")
+amin_block = _extreme("amin", "AminBackward0", "The smallest elements over dimensions.")
+
+
+def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
+    def kernel(np: Any, self: Any, /) -> Any:
+        _nonempty(name, self)
+        if self.dtype.kind == "c":
+            raise RuntimeError(f"\"{name}_all\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'")
+        return getattr(np, "a" + name)(self)
+
+    kernel.__name__ = name + "_all"
+    kernel.__doc__ = doc
+    made = op(backward=backward, opmath=True, function=False, method=False)(kernel)
+    made.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
+    return made
+
+
+max_all = _extreme_of_all("max", "MaxBackward1", "The largest element.")
+min_all = _extreme_of_all("min", "MinBackward1", "The smallest element.")
+
+
+def _extreme_along(name: str, doc: str) -> Any:
+    def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
+        if self.ndim == 0:
+            return self.copy(), np.asarray(0)
+        if self.shape[dim] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+        index = first_extreme(np, self, dim, name)
+        values = np.take_along_axis(self, index, dim)
+        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+    kernel.__name__ = name + "_dim"
+    kernel.__doc__ = doc
+    made = op(
+        backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
+        function=False, method=False,
+    )(kernel)  # fmt: skip
+    made.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+    return made
+
+
+def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
+    """The index of the first extreme along ``dim`` (a nan counts as extreme), keeping the dimension."""
+    if x.dtype.kind == "b":
+        x = x.astype(np.uint8)
+    if str(x.dtype) == "bfloat16":
+        x = x.astype(np.float32)
+    return np.expand_dims(np.argmax(x, dim) if name == "max" else np.argmin(x, dim), dim)
+
+
+@op(function=False, method=False, linear=True)
+def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
+    """Zeros of ``shape`` with ``self`` at ``index`` along ``dim`` (each place at most once)."""
+    out = np.zeros(shape, self.dtype)
+    if not shape:
+        return self.reshape(shape)
+    np.put_along_axis(out, index, self, dim)
+    return out
+
+
+put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
+
+
+@op(function=False, method=False, linear=True)
+def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
+    """The elements at ``index`` along ``dim``."""
+    return np.take_along_axis(self, index, dim) if self.ndim else self.reshape(index.shape)
+
+
+take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, index, self_shape, dim))
+
+max_dim = _extreme_along("max", "The largest elements along a dimension, and where they are.")
+min_dim = _extreme_along("min", "The smallest elements along a dimension, and where they are.")
+_Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indices"))
+
+
+def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: Any, what: str) -> None:
+    def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, **kwargs: Any) -> Any:
+        dim = kwargs.get("other", kwargs.get("axis", dim))
+        if dim is None:
+            return whole(input, out=out)
+        if isinstance(dim, Tensor):
+            return pairwise(input, dim, out=out)
+        return result(along(input, dimension(dim, input._array.ndim), keepdim, out=out))
+
+    extreme.__name__ = extreme.__qualname__ = name
+    extreme.__doc__ = (
+        f"The {what} element; with ``dim`` the {what} elements along it and their indices; with another tensor the "
+        f"{what} of each two elements."
+    )
+    surface(name=name)(extreme)
+
+
+_extreme_surface("max", max_all, max_dim, maximum, _Max, "largest")
+_extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
+
+
+@surface()
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """The largest elements over ``dim`` (an int or several; all by default)."""
+    return amax_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+@surface()
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """The smallest elements over ``dim`` (an int or several; all by default)."""
+    return amin_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+_Aminmax = named("aminmax", ("min", "max"))
+
+
+@surface()
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest elements, over all or along ``dim``."""
+    axes = () if dim is None else dim
+    return _Aminmax((amin_block(input, axes, keepdim), amax_block(input, axes, keepdim)))
+
+
+def _arg(name: str, what: str) -> None:
+    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+        if dim is None:
+            if self.size == 0:
+                _nonempty("arg" + name, self)
+            index = first_extreme(np, self.reshape(-1), 0, name)
+            return index.reshape((1,) * self.ndim) if keepdim else index[0]
+        if self.ndim == 0:
+            return np.asarray(0)
+        if self.shape[dim] == 0:
+            raise IndexError(f"arg{name}(): Expected reduction dim {dim} to have non-zero size.")
+        index = first_extreme(np, self, dim, name)
+        return index if keepdim else index.squeeze(dim)
+
+    kernel.__name__ = f"arg{name}_block"
+    kernel.__doc__ = f"The index of the {what} element."
+    block = op(function=False, method=False)(kernel)
+
+    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
+        at = None if dim is None else dimension(dim, input._array.ndim)
+        return block(input, at, keepdim, out=out)  # type: ignore[no-any-return]
+
+    surfaced.__name__ = surfaced.__qualname__ = "arg" + name
+    surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
+    surface(name="arg" + name)(surfaced)
+
+
+_arg("max", "largest")
+_arg("min", "smallest")
+
+
+def _whether(name: str, doc: str) -> None:
+    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+        # NumPy answers booleans; of uint8 PyTorch keeps the type.
+        found = getattr(np, name)(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+        return np.asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+
+    kernel.__name__ = name + "_block"
+    kernel.__doc__ = doc
+    block = op(function=False, method=False)(kernel)
+
+    def surfaced(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, **kwargs: Any) -> Tensor:
+        return block(input, kwargs.get("axis", dim), keepdim, out=out)  # type: ignore[no-any-return]
+
+    surfaced.__name__ = surfaced.__qualname__ = name
+    surfaced.__doc__ = doc
+    surface(name=name)(surfaced)
+
+
+_whether("all", "Whether all elements are true (not zero), over all or over ``dim``.")
+_whether("any", "Whether any element is true (not zero), over all or over ``dim``.")
+
+
+@op(name="count_nonzero_block", function=False, method=False)
+def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
+    """How many elements are not zero."""
+    return np.add.reduce(self != 0, axis=axes_of(dim, self.ndim), dtype=np.int64)
+
+
+@surface()
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are not zero, of all or over ``dim``."""
+    return count_nonzero_block(input, dim)  # type: ignore[no-any-return]
+
+
+# -- Middle and most frequent ----------------------------------------------------------------------------------------
+
+
+def _middle(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
+    """The index of the lower median along ``dim``; a nan is the median if there is one, unless ignored."""
+    order = np.argsort(x, axis=dim, kind="stable")
+    size = x.shape[dim]
+    nans = np.add.reduce(x != x, axis=dim, keepdims=True)
+    at = np.maximum(size - nans - 1, 0) // 2 if ignore_nan else np.where(nans > 0, size - nans, (size - 1) // 2)
+    return np.take_along_axis(order, at, dim)
+
+
+def _median(name: str, ignore_nan: bool) -> None:
+    def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
+        if self.ndim == 0:
+            return self.copy(), np.asarray(0)
+        if self.shape[dim] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+        index = _middle(np, self, dim, ignore_nan)
+        values = np.take_along_axis(self, index, dim)
+        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+    along.__name__ = name + "_dim"
+    along.__doc__ = "The (lower) median along a dimension, and where it is."
+    block = op(
+        backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
+        function=False, method=False,
+    )(along)  # fmt: skip
+    block.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+
+    def whole(np: Any, self: Any, /) -> Any:
+        if self.size == 0:
+            return self.dtype.type(np.nan)
+        flat = self.reshape(-1)
+        return flat[_middle(np, flat, 0, ignore_nan)[0]]
+
+    whole.__name__ = name + "_all"
+    whole.__doc__ = "The (lower) median of all elements."
+    whole_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(whole)
+    whole_block.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
+    result = named(name, ("values", "indices"))
+
+    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+        if dim is None:
+            return whole_block(input)
+        return result(block(input, dimension(dim, input._array.ndim), keepdim, out=out))
+
+    surfaced.__name__ = surfaced.__qualname__ = name
+    surfaced.__doc__ = "The lower median of all elements; with ``dim`` the medians along it and their indices."
+    surface(name=name)(surfaced)
+
+
+_median("median", False)
+_median("nanmedian", True)
+_Mode = named("mode", ("values", "indices"))
+
+
+@op(name="mode_block", backward="ModeBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
+    """The most frequent element along a dimension (the smallest of several), and the last place where it is."""
+    if self.ndim == 0:
+        return self.copy(), np.asarray(0)
+    rows = np.moveaxis(self, dim, -1)
+    if rows.shape[-1] == 0:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    flat = rows.reshape(-1, rows.shape[-1])
+    index = np.empty(flat.shape[0], np.int64)
+    for i, row in enumerate(flat):
+        values, counts = np.unique(row, return_counts=True)
+        index[i] = np.nonzero(row == values[np.argmax(counts)])[0][-1]
+    index = np.expand_dims(index.reshape(rows.shape[:-1]), dim)
+    found = np.take_along_axis(self, index, dim)
+    return (found, index) if keepdim else (found.squeeze(dim), index.squeeze(dim))
+
+
+mode_block.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+    restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+
+
+@surface()
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent elements along ``dim`` and their indices."""
+    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))
+
+
+# -- Norms -----------------------------------------------------------------------------------------------------------
+
+
+@op(name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False, holomorphic=False)
+def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The ``ord``-norm of vectors over dimensions."""
+    axes = axes_of(dim, self.ndim)
+    size = np.absolute(self)
+    if ord == 2:
+        return np.sqrt(np.add.reduce(size * size, axis=axes, keepdims=keepdim))
+    if ord == 1:
+        return np.add.reduce(size, axis=axes, keepdims=keepdim)
+    if ord == math.inf:
+        return np.amax(size, axis=axes, keepdims=keepdim)
+    if ord == -math.inf:
+        return np.amin(size, axis=axes, keepdims=keepdim)
+    if ord == 0:
+        return np.add.reduce(size != 0, axis=axes, keepdims=keepdim).astype(size.dtype)
+    return np.power(np.add.reduce(np.power(size, size.dtype.type(ord)), axis=axes, keepdims=keepdim), size.dtype.type(1 / ord))
+
+
+def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+    g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
+    if ord == 0:
+        return F.zeros_as(self)
+    if ord == 1:
+        return g * F.sgn(self)
+    if ord == 2:
+        return g * F.masked_fill_scalar(self / norm, norm == 0, 0)
+    if ord in (math.inf, -math.inf):
+        return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
+    if ord < 1:
+        weight = F.masked_fill_scalar(F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1), self == 0, 0)
+        return g * weight * F.pow_scalar(norm, 1 - ord)
+    if ord < 2:
+        weight = F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1)
+    else:
+        weight = self * F.pow_scalar(F.abs(self), ord - 2)
+    return F.masked_fill_scalar(g * weight / F.pow_scalar(norm, ord - 1), norm == 0, 0)
+
+
+vector_norm_block.derivative(self=_norm_rule)
+extreme_share.derivative(self=lambda F, g: None, out=lambda F, g: None)
+
+
+def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The norm of vectors: ``(sum(abs(x) ** ord)) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
+    if dtype is not None:
+        x = x.to(dtype)
+    if x.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
+        )
+    return vector_norm_block(x, float(ord), dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+@surface()
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
+    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
+    if p == "nuc":
+        return F.svdvals(input).sum(-1, keepdim)  # type: ignore[no-any-return]
+    if p not in ("fro", None) and not isinstance(p, (int, float)):
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if input.dtype.category < dtypes.FLOATING and dtype is None:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
+        )
+    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+
+
+@op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
+def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """``log(sum(exp(x)))`` over dimensions, without overflow."""
+    axes = axes_of(dim, self.ndim)
+    if self.dtype.kind in "biu":
+        self = self.astype(np.float32)
+    top = np.amax(self.real, axis=axes, keepdims=True) if self.size else np.zeros(kept_shape(self.shape, dim), self.dtype)
+    top = np.where(np.isfinite(top), top, 0).astype(self.dtype)
+    found = np.log(np.add.reduce(np.exp(self - top), axis=axes, keepdims=True)) + top
+    return found if keepdim else found.reshape(tuple(n for i, n in enumerate(self.shape) if i not in axes))
+
+
+logsumexp_block.derivative(
+    self=lambda F, g, self, out, self_shape, dim, keepdim: restored(F, g, self_shape, dim, keepdim)
+    * F.exp(self - restored(F, out, self_shape, dim, keepdim))
+)
+
+
+@surface()
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
+    return logsumexp_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+
+
+# -- Running sums and products ---------------------------------------------------------------------------------------
+
+
+@op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
+def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
+    """Running sums along a dimension."""
+    return np.cumsum(_wide(np, self), axis=dim, dtype=_wide(np, self).dtype) if self.ndim else _wide(np, self).copy()
+
+
+cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
+
+
+@op(function=False, method=False, linear=True)
+def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
+    """Running sums from the far end."""
+    return np.flip(np.cumsum(np.flip(self, dim), axis=dim), dim) if self.ndim else self.copy()
+
+
+cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
+
+
+@surface()
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """Running sums along ``dim``."""
+    source = input if dtype is None else input.to(dtype)
+    return cumsum_block(source, dimension(dim, input._array.ndim), out=out)  # type: ignore[no-any-return]
+
+
+@surface(function=False)
+def cumsum_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """In-place version of :func:`cumsum`."""
+    from .calls import modify
+
+    return modify(cumsum_block.op, (input,), (dimension(dim, input._array.ndim),))
+
+
+@op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
+def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
+    """Running products along a dimension."""
+    return np.cumprod(_wide(np, self), axis=dim, dtype=_wide(np, self).dtype) if self.ndim else _wide(np, self).copy()
+
+
+def _cumprod_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
+    """Each running product by each element before it: the products between, put together from the far end."""
+    if not self_shape:
+        return g
+    size = self_shape[dim]
+    parts: list[Any] = []
+    for k in range(size):
+        # d out[j] / d x[k] for j >= k is out[k-1] * x[k+1] … x[j].
+        before = None if k == 0 else F.prod_dim(F.slice(self, dim, 0, k, 1), dim, True)
+        after = F.slice(self, dim, k + 1, size, 1)
+        running = F.cumprod_block(after, dim) if k + 1 < size else None
+        own = F.slice(g, dim, k, k + 1, 1)
+        total = own if running is None else own + F.sum_dim(F.slice(g, dim, k + 1, size, 1) * running, dim, True)
+        parts.append(total if before is None else total * before)
+    return F.cat(parts, dim)
+
+
+cumprod_block.derivative(self=_cumprod_rule)
+
+
+@surface()
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """Running products along ``dim``."""
+    source = input if dtype is None else input.to(dtype)
+    return cumprod_block(source, dimension(dim, input._array.ndim), out=out)  # type: ignore[no-any-return]
+
+
+@surface(function=False)
+def cumprod_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """In-place version of :func:`cumprod`."""
+    from .calls import modify
+
+    return modify(cumprod_block.op, (input,), (dimension(dim, input._array.ndim),))
+
+
+def _running(name: str, what: str) -> None:
+    def kernel(np: Any, self: Any, /, dim: int) -> Any:
+        if self.ndim == 0:
+            return self.copy(), np.asarray(0)
+        best = (np.maximum if name == "cummax" else np.minimum).accumulate(self, axis=dim)
+        here = np.arange(self.shape[dim]).reshape((-1,) + (1,) * (self.ndim - dim - 1))
+        # The last place so far that holds the running extreme.
+        index = np.maximum.accumulate(np.where((self == best) | (self != self), here, -1), axis=dim)
+        return best, index.astype(np.int64)
+
+    kernel.__name__ = name + "_block"
+    kernel.__doc__ = f"The {what} element so far along a dimension, and where it is."
+    block = op(
+        backward=f"{name.capitalize()}Backward0", outputs=("values", "indices"), differentiable=1, function=False,
+        method=False,
+    )(kernel)  # fmt: skip
+    block.derivative(self=lambda F, g, indices, self_shape, dim: F.add_along(g, indices, self_shape, dim))
+    result = named(name, ("values", "indices"))
+
+    def surfaced(input: Tensor, dim: int) -> Any:
+        return result(block(input, dimension(dim, input._array.ndim)))
+
+    surfaced.__name__ = surfaced.__qualname__ = name
+    surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
+    surface(name=name)(surfaced)
+
+
+@op(function=False, method=False, linear=True)
+def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
+    """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
+    if not shape:
+        return self.reshape(shape)
+    out = np.zeros(shape, self.dtype)
+    places = [
+        np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)
+    ]
+    places[dim] = index
+    np.add.at(out, tuple(places), self)
+    return out
+
+
+add_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
+_running("cummax", "largest")
+_running("cummin", "smallest")
+
+
+@op(name="logcumsumexp_block", backward="LogcumsumexpBackward0", opmath=True, function=False, method=False)
+def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
+    """``log(cumsum(exp(x)))`` without overflow."""
+    return np.logaddexp.accumulate(self, axis=dim) if self.ndim else self.copy()
+
+
+def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, dim: int) -> Any:
+    return F.cumsum_reversed(g * F.exp(-out), dim) * F.exp(self)
+
+
+logcumsumexp_block.derivative(self=_logcumsumexp_rule)
+
+
+@surface()
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
+    return logcumsumexp_block(input, dimension(dim, input._array.ndim))  # type: ignore[no-any-return]

@@ -1,0 +1,29 @@
+"""Several results with names: ``torch.return_types``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+
+def named(name: str, fields: Sequence[str]) -> Any:
+    """A tuple class whose items are also attributes, printed as PyTorch prints its results with names."""
+
+    def text(self: Any) -> str:
+        shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{shown})"
+
+    def make(cls: Any, values: Any) -> Any:
+        return tuple.__new__(cls, values)
+
+    def reduce(self: Any) -> Any:
+        return RESULTS[name].__new__, (RESULTS[name], tuple(self))
+
+    body: dict[str, Any] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
+    body |= {"__slots__": (), "__module__": "torch.return_types", "__repr__": text, "__new__": make, "__reduce__": reduce}
+    RESULTS[name] = type(name, (tuple,), body)
+    return RESULTS[name]
+
+
+RESULTS: dict[str, Any] = {}
