@@ -1,0 +1,132 @@
+"""Reading and writing at many places at once. ``picks`` are integer arrays, one a dimension, None for all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of what :func:`take` gives."""
+    import numpy
+
+    picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
+    places = [dim for dim, each in enumerate(picks) if each is not None]
+    rest = [size for dim, size in enumerate(shape) if dim >= len(picks) or picks[dim] is None]
+    together = places == list(range(places[0], places[-1] + 1))
+    at = places[0] if together else 0
+    return (*rest[:at], *picked, *rest[at:])
+
+
+def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(slice(None) if each is None else each for each in picks)
+
+
+def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
+    """The elements at the picked places; picked dimensions that stand together stay where they are."""
+    return x[_key(picks)]
+
+
+def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
+    """Write ``values`` at the picked places of ``x`` (of several for one place the last), and return ``x``."""
+    x[_key(picks)] = values
+    return x
+
+
+def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
+    """Add ``values`` at the picked places of ``x``, as often as each is picked, and return ``x``."""
+    places = [dim for dim, each in enumerate(picks) if each is not None]
+    if len(places) == 1 and picks[places[0]].ndim == 1 and places[0] == 0 and values.ndim == x.ndim:
+        return _add_rows(np, x, picks[0], values)
+    np.add.at(x, _key(picks), values)
+    return x
+
+
+def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
+    """Add rows to those of ``x`` at ``index``: sorted, so that each is written once."""
+    if index.size == 0:
+        return x
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate([np.asarray([True]), ordered[1:] != ordered[:-1]]))
+    if starts.size == index.size:
+        x[index] += rows
+        return x
+    x[ordered[starts]] += np.add.reduceat(rows[order], starts, axis=0)
+    return x
+
+
+def _along(np: Any, index: Any, dim: int) -> tuple[Any, ...]:
+    """The places that ``index`` means along ``dim``: itself there, each its own elsewhere."""
+    grid = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - axis - 1)) for axis, n in enumerate(index.shape)]
+    grid[dim] = index
+    return tuple(grid)
+
+
+def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
+    """The elements at ``index`` along ``dim``."""
+    if x.ndim == 0 or index.ndim == 0:
+        return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
+    if index.size == 0:
+        return np.zeros(index.shape, x.dtype)
+    return x[_along(np, index, dim)]
+
+
+def _cut(values: Any, index: Any) -> Any:
+    """As much of ``values`` as ``index`` has places for."""
+    return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
+
+
+def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
+    """Write ``values`` at ``index`` along ``dim`` of ``x``, and return ``x``."""
+    if index.size == 0:
+        return x
+    if x.ndim == 0:
+        x[...] = values.reshape(-1)[-1]
+        return x
+    x[_along(np, index, dim)] = _cut(values, index)
+    return x
+
+
+def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
+    """Add ``values`` at ``index`` along ``dim`` of ``x``, and return ``x``."""
+    if index.size == 0:
+        return x
+    if x.ndim == 0 or index.ndim == 0:
+        flat = x.reshape(-1)
+        np.add.at(flat, index.reshape(-1), values.reshape(-1))
+        return flat.reshape(x.shape)
+    np.add.at(x, _along(np, index, dim), _cut(values, index))
+    return x
+
+
+def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
+    """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
+    out = x.copy()
+    if index.size == 0:
+        return out
+    shape = out.shape
+    if not shape:
+        out, index, values = out.reshape(1), index.reshape(-1), values.reshape(-1)
+    where = _along(np, index, dim)
+    change = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
+    if not include_self:
+        out[where] = _neutral(np, reduce, out.dtype)
+    change.at(out, where, _cut(values, index))
+    if reduce == "mean":
+        count = np.full(out.shape, int(include_self), np.int64)
+        np.add.at(count, where, 1)
+        count = np.maximum(count, 1)
+        out = out // count if out.dtype.kind in "iu" else (out / count).astype(out.dtype)
+    return out.reshape(shape)
+
+
+def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
+    """What changes nothing when it is reduced with."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "f":
+        return -np.inf if reduce == "amax" else np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max
