@@ -7,7 +7,7 @@ import sys as _sys
 import warnings as _warnings
 from typing import Any as _Any
 
-from . import autograd, cuda, random
+from . import autograd, cuda, linalg, nn, random
 from . import _tensor_str as _tensor_str
 from .core import absent as _absent
 from .core import devices as _devices

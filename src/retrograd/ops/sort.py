@@ -1,1 +1,226 @@
 """Sorting, selecting by order, counting: sort, topk, unique, histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor, dimension, wrap
+from .named import named
+from .table import op, surface
+
+_Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
+
+
+def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
+    """The indices that sort ``x`` along ``dim``, stably; a nan is larger than any number."""
+    if x.dtype == bool:
+        x = x.astype(np.uint8)
+    if str(x.dtype) == "bfloat16":
+        x = x.astype(np.float32)
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    # Sorting the reversed row and turning the result round keeps equal elements in their order.
+    turned = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+    return np.flip(x.shape[dim] - 1 - turned, dim)
+
+
+@op(name="sort_block", backward="SortBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+def sort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    """The elements in order along a dimension, and where they were."""
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
+    order = ordered(np, self, dim, descending)
+    return np.take_along_axis(self, order, dim), np.ascontiguousarray(order)
+
+
+sort_block.derivative(self=lambda F, g, indices, self_shape, dim: F.put_along(g, indices, self_shape, dim))
+
+
+@surface()
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Any:
+    """The elements in order along ``dim``, and the indices at which they were."""
+    return _Sort(sort_block(input, dimension(dim, input._array.ndim), descending, out=out))
+
+
+@surface()
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices that put the elements in order along ``dim``."""
+    return sort_block(input, dimension(dim, input._array.ndim), descending)[1]  # type: ignore[no-any-return]
+
+
+@surface()
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along the first dimension."""
+    return sort_block(input, 0, False)[0]  # type: ignore[no-any-return]
+
+
+@op(name="topk_block", backward="TopkBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
+    """The ``k`` largest (or smallest) elements along a dimension, in order, and where they are."""
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
+    order = np.take(ordered(np, self, dim, largest), np.arange(k), dim)
+    return np.take_along_axis(self, order, dim), np.ascontiguousarray(order)
+
+
+topk_block.derivative(self=lambda F, g, indices, self_shape, dim: F.put_along(g, indices, self_shape, dim))
+
+
+@surface()
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices."""
+    at = dimension(dim, input._array.ndim)
+    if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    return _Topk(topk_block(input, k, at, largest, out=out))
+
+
+@op(name="kthvalue_block", backward="KthvalueBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
+    """The ``k``-th smallest element along a dimension, and where it is."""
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
+    index = np.take(ordered(np, self, dim, False), [k - 1], dim)
+    values = np.take_along_axis(self, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+def _kth_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
+    from .reduce import restored
+
+    return F.put_along(
+        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
+    )
+
+
+kthvalue_block.derivative(self=_kth_rule)
+
+
+@surface()
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The ``k``-th smallest elements along ``dim`` and their indices."""
+    at = dimension(dim, input._array.ndim)
+    if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
+    return _Kth(kthvalue_block(input, k, at, keepdim, out=out))
+
+
+# -- Without repetition ----------------------------------------------------------------------------------------------
+
+
+def _outputs(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    found = [wrap(numpy.ascontiguousarray(values))]
+    if return_inverse:
+        found.append(wrap(inverse.astype(numpy.int64)))
+    if return_counts:
+        found.append(wrap(counts.astype(numpy.int64)))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@surface()
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along ``dim``) that occur, each once, in order; on request their places and counts."""
+    array = input._array
+    axis = None if dim is None else dimension(dim, array.ndim)
+    values, inverse, counts = numpy.unique(array, return_inverse=True, return_counts=True, axis=axis)
+    inverse = inverse.reshape(array.shape) if axis is None else inverse.reshape(-1)
+    return _outputs(values, inverse, counts, return_inverse, return_counts)
+
+
+@surface()
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along ``dim``) without those that equal their predecessor."""
+    array = input._array
+    rows = array.reshape(-1, 1) if dim is None else numpy.moveaxis(array, dim, 0).reshape(array.shape[dim], -1)
+    new = numpy.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(1)
+    starts = numpy.flatnonzero(new)
+    values = array.reshape(-1)[starts] if dim is None else numpy.take(array, starts, dim)
+    inverse = numpy.cumsum(new) - 1
+    counts = numpy.diff(numpy.append(starts, len(rows)))
+    inverse = inverse.reshape(array.shape) if dim is None else inverse
+    return _outputs(values, inverse, counts, return_inverse, return_counts)
+
+
+# -- Counting --------------------------------------------------------------------------------------------------------
+
+
+@surface()
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each."""
+    array = input._array
+    if array.ndim != 1 or (array.size and int(array.min()) < 0) or array.dtype.kind not in "iu":
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is not None and weights._array.shape != array.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    found = numpy.bincount(array, None if weights is None else weights._array, minlength)
+    if weights is not None and weights.dtype is dtypes.float32:
+        found = found.astype(numpy.float32)
+    return wrap(found)
+
+
+@surface()
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Tensor:
+    """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data)."""
+    array = input._array
+    if array.dtype.kind not in "fV":
+        raise RuntimeError(f"\"histogram_cpu\" not implemented for '{dtypes.scalar_name(input.dtype)}'")
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = float(min), float(max)
+    if low == high and array.size:
+        low, high = float(array.min()), float(array.max())
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    if low == high:
+        low, high = low - 1, high + 1
+    counts = numpy.histogram(array.astype(numpy.float64), bins, (low, high))[0]
+    return wrap(counts.astype(array.dtype))
+
+
+def _search(sequence: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
+    points = values._array if isinstance(values, Tensor) else numpy.asarray(values)
+    edges = sequence._array
+    side: Any = "right" if right else "left"
+    if edges.ndim == 1:
+        found = numpy.searchsorted(edges, points, side)
+    else:
+        flat = zip(edges.reshape(-1, edges.shape[-1]), points.reshape(-1, points.shape[-1]), strict=True)
+        found = numpy.stack([numpy.searchsorted(row, wanted, side) for row, wanted in flat]).reshape(points.shape)
+    return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
+
+
+@surface(method=False)
+def searchsorted(
+    sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None,
+) -> Tensor:  # fmt: skip
+    """Where elements would have to be put into ordered rows to keep them ordered."""
+    if sorter is not None:
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    return _search(sorted_sequence, input, right or side == "right", out_int32)
+
+
+@surface(method=False)
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Between which of the ordered ``boundaries`` each element lies."""
+    return _search(boundaries, input, right, out_int32)
+
+
+@surface(method=False)
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among ``test_elements``."""
+    arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in (elements, test_elements)]
+    return wrap(numpy.asarray(numpy.isin(*arrays, invert=invert)))
+
+
+
