@@ -13,7 +13,7 @@ from retrograd.autograd import graph
 
 
 def leaf(*values: float) -> Any:
-    return torch.tensor(list(values), requires_grad=True)
+    return torch.tensor([float(each) for each in values], requires_grad=True)
 
 
 # -- Values
@@ -304,7 +304,11 @@ def test_a_hook_that_removes_itself() -> None:
     ("hook", "error", "text"),
     [
         (lambda g: g[:1], RuntimeError, "hook '<lambda>' has changed the size of value"),
-        (lambda g: g.double(), RuntimeError, r"has changed the type of value \(was torch.FloatTensor got torch.DoubleTensor\)"),
+        (
+            lambda g: g.double(),
+            RuntimeError,
+            r"has changed the type of value \(was torch.FloatTensor got torch.DoubleTensor\)",
+        ),
         (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
     ],
 )

@@ -138,7 +138,9 @@ def test_what_grad_accepts() -> None:
     x = torch.ones(3, requires_grad=True)
     x.grad = torch.zeros(3)
     x.grad = None
-    with pytest.raises(RuntimeError, match="attempting to assign a gradient of size '\\[2\\]' to a tensor of size '\\[3\\]'"):
+    with pytest.raises(
+        RuntimeError, match="attempting to assign a gradient of size '\\[2\\]' to a tensor of size '\\[3\\]'"
+    ):
         x.grad = torch.ones(2)
     with pytest.raises(RuntimeError, match="attempting to assign a gradient with dtype 'double'"):
         x.grad = torch.ones(3, dtype=torch.float64)

@@ -34,7 +34,9 @@ def numbers(tensor: Any) -> numpy.ndarray:
     tensor = tensor.detach()
     if tensor.dtype in (oracle.bfloat16, retrograd.bfloat16):
         tensor = tensor.float()
-    return numpy.asarray(tensor.resolve_conj().resolve_neg().numpy() if isinstance(tensor, oracle.Tensor) else tensor.numpy())
+    return numpy.asarray(
+        tensor.resolve_conj().resolve_neg().numpy() if isinstance(tensor, oracle.Tensor) else tensor.numpy()
+    )
 
 
 def weighted(outs: list[Any]) -> Any:
@@ -92,7 +94,7 @@ def differences(sample: Sample, dtype: str, grad: bool) -> list[str]:
             tolerance = TOLERANCE[dtype]
             for index, (a, b) in enumerate(zip(got or [], expected)):
                 if (a is None) != (b is None):
-                    if b is None and not numpy.any(a) or a is None and not numpy.any(b):
+                    if (b is None and not numpy.any(a)) or (a is None and not numpy.any(b)):
                         continue
                     found.append(f"{key}[{index}]: {a} / torch {b}")
                 elif a is not None and not numpy.allclose(a, b, tolerance, tolerance, equal_nan=True):
@@ -107,7 +109,13 @@ def main() -> int:
     for sample in samples(sys.argv[1]):
         if len(sys.argv) > 2 and sample.op not in sys.argv[2:]:
             continue
-        for dtype, grad in (("float64", True), ("float64", False), ("float32", True), ("float16", False), ("bfloat16", False)):
+        for dtype, grad in (
+            ("float64", True),
+            ("float64", False),
+            ("float32", True),
+            ("float16", False),
+            ("bfloat16", False),
+        ):
             total += 1
             try:
                 found = differences(sample, dtype, grad)

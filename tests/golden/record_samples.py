@@ -46,9 +46,7 @@ def record(sample: Sample) -> dict[str, Any]:
         return {"error": [type(error).__name__, str(error).splitlines()[0]]}
     found: dict[str, Any] = {
         "results": [plain(each) if isinstance(each, torch.Tensor) else {"other": repr(each)} for each in outs],
-        "nodes": [
-            None if getattr(each, "grad_fn", None) is None else type(each.grad_fn).__name__ for each in outs
-        ],
+        "nodes": [None if getattr(each, "grad_fn", None) is None else type(each.grad_fn).__name__ for each in outs],
     }
     if sample.smooth:
         first, second = derivatives(torch, outs, list(tensors.values()))

@@ -8,11 +8,13 @@ from typing import Any
 import numpy
 
 from ..core import engine
+from ..core.absent import absent
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
+from ..ops.methods import add_method
 from . import graph
 
 Variable = Tensor
@@ -120,6 +122,20 @@ def backward(
             tensor._grad = found if tensor._grad is None else tensor._grad + found
 
 
+def _backward_of(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add to the ``grad`` of the graph's leaves the derivatives of this tensor (see :func:`autograd.backward`)."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+add_method("backward", _backward_of)
+
+
 def _place(tensor: Any) -> Any:
     if isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
@@ -217,3 +233,4 @@ def _batched(
 __all__ = [
     "Variable", "backward", "enable_grad", "grad", "graph", "inference_mode", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
+__getattr__ = absent(__name__)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..core import engine
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
+from ..core.views import bump
 
 
 class GradientEdge(NamedTuple):
@@ -32,8 +33,6 @@ def place_of(edge: GradientEdge) -> Any:
 
 def increment_version(tensor: Any) -> None:
     """Count a modification of ``tensor`` (or of several) that its version counter could not see."""
-    from ..core.views import bump
-
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump(each)
 

@@ -36,9 +36,7 @@ class device:
         if isinstance(type, int):
             type, index = "cuda", type
         if not isinstance(type, str):
-            raise TypeError(
-                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
-            )
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
         kind, colon, number = type.partition(":")
         if kind not in _KINDS.split(", "):
             raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
@@ -53,7 +51,9 @@ class device:
         self.type, self.index = kind, index
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"

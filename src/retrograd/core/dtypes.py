@@ -255,7 +255,9 @@ class finfo:
     def __init__(self, type: dtype | None = None) -> None:
         type = as_dtype(type) if type is not None else default.floating
         if type.category < FLOATING:
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         real = type.to_real()
         limits = ml_dtypes.finfo(real.numpy)
         self.bits = real.bits

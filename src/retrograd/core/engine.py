@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy
 
-from .devices import module_of
 from .dtypes import of
 from .levels import level_of
 from .modes import set_recording
@@ -216,9 +215,7 @@ def fit(grad: Any, place: Any, node: Any) -> Any:
 
 def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
-    return len(small) <= len(large) and all(
-        a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False)
-    )
+    return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
 def _finish_leaf(

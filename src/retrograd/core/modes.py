@@ -105,7 +105,9 @@ class _GradSwitch(_Switch):
     def __enter__(self) -> None:
         self.before = set_recording(self.enabled)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _grad.set(self.before)
 
 
@@ -182,7 +184,9 @@ class inference_mode(_Switch):
         _inference.set(self.mode)
         _grad.set(not self.mode)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _grad.set(self.before[0])
         _inference.set(self.before[1])
 

@@ -12,6 +12,7 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -77,6 +78,7 @@ class Tensor:
     current: ClassVar[Callable[[Tensor], Any]]  # the place of a view in the graph; set by views.py
 
     if TYPE_CHECKING:  # what ops/methods.py installs
+
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -424,8 +426,6 @@ def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
     """A new Tensor in the place of a leaf that is gone."""
-    import weakref
-
     out = at_place(accumulate.array, accumulate.cell, accumulate)
     accumulate.leaf = weakref.ref(out)
     return out
@@ -440,8 +440,6 @@ class Retain:
     __slots__ = ("tensor",)
 
     def __init__(self, tensor: Tensor) -> None:
-        import weakref
-
         self.tensor = weakref.ref(tensor)
 
     def __call__(self, grad: Tensor) -> None:

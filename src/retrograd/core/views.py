@@ -25,6 +25,7 @@ import weakref
 from typing import Any
 
 from . import where
+from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording
 from .node import AccumulateGrad, Node, next_number
@@ -170,9 +171,7 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
             )
     if recorded and x._node.__class__ is AccumulateGrad:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
-        )
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." + _place_hint())
 
 
 def _place_hint() -> str:
@@ -267,7 +266,13 @@ def view_of(x: Tensor, array: Any, made: int | None = None, relift: Any = None) 
         if made == MULTI_OUTPUT:
             made = DEFAULT
     base = x if outer is None else outer.base
-    if outer is not None and outer.relift is not None and relift is None and made != MULTI_OUTPUT and callable(outer.relift):
+    if (
+        outer is not None
+        and outer.relift is not None
+        and relift is None
+        and made != MULTI_OUTPUT
+        and callable(outer.relift)
+    ):
         relift = outer.relift
     out._view = None if cell is None else View(base, cell[0], made, relift)
     return out
@@ -300,7 +305,9 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
-    return RuntimeError(text + (". Remedy: modify a clone, or write the operation out of place." if changed else "") + hint)
+    return RuntimeError(
+        text + (". Remedy: modify a clone, or write the operation out of place." if changed else "") + hint
+    )
 
 
 def freed(node: Node) -> RuntimeError:
@@ -321,8 +328,6 @@ def bare_name(node: Any) -> str:
 
 
 def _type_string(array: Any) -> str:
-    from .dtypes import of, scalar_name
-
     name = scalar_name(of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 

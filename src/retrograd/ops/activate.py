@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
+from ..core.dtypes import of, scalar_name
 from ..core.tensor import Tensor, dimension
 from .table import op, pointwise, surface
 
@@ -21,8 +23,6 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 def _floats(name: str, x: Any) -> None:
     if x.dtype.kind in "biu":
-        from ..core.dtypes import of, scalar_name
-
         raise RuntimeError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{scalar_name(of(x.dtype))}'")
 
 
@@ -59,8 +59,6 @@ softmax_block.derivative(self=_softmax_rule)
 
 def _along(input: Tensor, dim: int | None, dtype: Any) -> tuple[Tensor, int]:
     if dim is None:
-        import warnings
-
         warnings.warn(
             "Implicit dimension choice for softmax has been deprecated. Change the call to include dim=X as an argument.",
             UserWarning,
@@ -106,7 +104,11 @@ def where_slope(np: Any, g: Any, self: Any, /, slope: float) -> Any:
 where_slope.derivative(g=lambda F, g, self, slope: F.where_slope(g, self, slope))
 
 
-@_hidden(lambda F, g, self, alpha: F.where_else(self > 0, g) + F.where_else(self <= 0, g * (F.exp(F.minimum_zero(self)) * alpha)))
+@_hidden(
+    lambda F, g, self, alpha: (
+        F.where_else(self > 0, g) + F.where_else(self <= 0, g * (F.exp(F.minimum_zero(self)) * alpha))
+    )
+)
 def elu(np: Any, self: Any, /, alpha: float = 1.0, inplace: bool = False) -> Any:
     """Each element where it is positive, else ``alpha * (exp(x) - 1)``."""
     return np.where(self > 0, self, self.dtype.type(alpha) * np.expm1(np.minimum(self, 0)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -24,6 +25,7 @@ from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new
 from ..core.views import bump, check_in_place, current, freed, rebase, stale, view_of
+from .operation import arguments
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
@@ -152,8 +154,6 @@ def _any_edge(rules: Sequence[int]) -> str:
 
 
 def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
-    from .table import arguments
-
     if isinstance(rule, (int, float)):
         return {1: "g", -1: "-g", 0: "None"}.get(rule, f"g * {rule}")
     space[f"rule{i}"] = rule
@@ -222,7 +222,7 @@ def _caller(op: Any) -> list[str]:
     lines.append("        if r.__class__ is not ndarray: r = asarray(r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += ["    " + each for each in _record(op, names)]
-    lines += ["        return out", f"    except Exception: {slow}"]
+    lines += ["        return y", f"    except Exception: {slow}"]
     return lines
 
 
@@ -239,20 +239,20 @@ def _signature(op: Any, names: Sequence[str]) -> str:
 
 def _fresh_result() -> list[str]:
     return [
-        "        out = new(Tensor)",
-        "        out._array = r",
-        "        out._view = out._grad = out._node = None",
+        "        y = new(Tensor)",
+        "        y._array = r",
+        "        y._view = y._grad = y._node = None",
         "        if not recording():",
-        "            out._cell = None if in_inference() else [0, None]",
-        "            return out",
-        "        cell = out._cell = [0, None]",
+        "            y._cell = None if in_inference() else [0, None]",
+        "            return y",
+        "        y._cell = [0, None]",
     ]
 
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
-        f"        out = view_of({names[0]}, r)",
-        "        if not recording(): return out",
+        f"        y = view_of({names[0]}, r)",
+        "        if not recording(): return y",
     ]
 
 
@@ -262,7 +262,7 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
         return []
     count = len(names)
     lines = ["    if " + " or ".join(f"n{i} is not None" for i in range(count)) + ":"]
-    lines += ["        node = out._node = new(Node)"]
+    lines += ["        node = y._node = new(Node)"]
     lines += ["        node.edges = (" + ", ".join(f"n{i}" for i in range(count)) + ("," if count == 1 else "") + ")"]
     lines += ["        node.number = next_number()", "        node.shape = r.shape", "        node.dtype = r.dtype"]
     lines += ["        node.hooks = None", "        f = _getframe(1)"]
@@ -280,7 +280,7 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
 def _store(op: Any, each: Any, names: Sequence[str]) -> list[str]:
     slot = f"node.s_{each.name}"
     if each.kind == "result":
-        return [f"{slot} = r", f"node.c_{each.name} = out._cell", f"node.v_{each.name} = out._cell[0]"]
+        return [f"{slot} = r", f"node.c_{each.name} = y._cell", f"node.v_{each.name} = y._cell[0]"]
     if each.kind == "tensor":
         i = each.index
         plain = [f"{slot} = a{i}", f"c = node.c_{each.name} = {names[i]}._cell", f"node.v_{each.name} = c[0]"]
@@ -458,7 +458,7 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
-    if len(outs) > 1 and count > 1 or op.several:
+    if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
             if each._array.dtype.kind in "fcV":
@@ -551,7 +551,9 @@ def bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[
     """Arguments as given by a caller, sorted into tensors and parameters."""
     names = (*("input" if each == "self" else each for each in op.tensors), *op.params)
     if len(args) > len(op.tensors) + op.positional:
-        raise TypeError(f"{op.name}() takes {len(op.tensors) + op.positional} positional arguments but {len(args)} were given")
+        raise TypeError(
+            f"{op.name}() takes {len(op.tensors) + op.positional} positional arguments but {len(args)} were given"
+        )
     given = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
         if key not in names or key in given:
@@ -636,8 +638,6 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            import warnings
-
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
                 f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+import warnings
 from typing import Any
 
 import numpy
@@ -136,6 +137,10 @@ for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.ui
     _caster(_name, _target)
 
 
+#: PyTorch's old types by the text that ``Tensor.type()`` gives; ``create.py`` enters them.
+OLD_TYPES: dict[str, Any] = {}
+
+
 @surface(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor with the dtype (and on the device) of ``other``."""
@@ -148,11 +153,9 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     if dtype is None:
         return type_name(input)
     if isinstance(dtype, str):
-        from .create import LEGACY
-
-        if dtype not in LEGACY:
+        if dtype not in OLD_TYPES:
             raise ValueError(f"invalid type: '{dtype}'")
-        dtype = LEGACY[dtype]
+        dtype = OLD_TYPES[dtype]
     return to(input, getattr(dtype, "element", dtype))
 
 
@@ -236,8 +239,6 @@ def _one(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
-        import warnings
-
         warnings.warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
@@ -284,9 +285,7 @@ def _reversed(self: Tensor) -> Tensor:
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, complex)):
         return bool((self == element).any())
-    raise RuntimeError(
-        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."
-    )
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 
 
 def text_of(x: Tensor, prefix: str = "tensor(") -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..core.dtypes import scalar_name
 from ..core.tensor import Tensor
 from .table import op, pointwise, surface
 
@@ -26,7 +27,7 @@ def _ordered(self: Any, other: Any, name: str) -> None:
     for each in (self, other):
         if getattr(each, "dtype", None) is not None and each.dtype.kind == "c":
             shown = "ComplexFloat" if each.dtype.itemsize == 8 else "ComplexDouble"
-            raise RuntimeError(f'"{name}_cpu" not implemented for \'{shown}\'')
+            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
 
 
 @pointwise(result=bool, aliases=("less",))
@@ -128,8 +129,6 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
         if not isinstance(each, Tensor):
             raise TypeError(f"isclose(): argument 'other' (position 2) must be Tensor, not {type(each).__name__}")
     if input.dtype is not other.dtype:
-        from ..core.dtypes import scalar_name
-
         raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
@@ -151,18 +150,14 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 
 
 @surface()
-def isclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Tensor:
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element."""
     _check_close(input, other, rtol, atol)
     return isclose_arrays(input, other, rtol, atol, equal_nan)  # type: ignore[no-any-return]
 
 
 @surface()
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close (see :func:`isclose`)."""
     return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 

@@ -12,7 +12,8 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
-from .cast import to, type_name
+from .calls import common_dtype, write_array
+from .cast import OLD_TYPES, to, type_name
 from .table import surface
 
 
@@ -42,9 +43,7 @@ def sizes_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
             )
         count = each.__index__()
         if count < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {count}: {[int(one) for one in size]}"
-            )
+            raise RuntimeError(f"Trying to create tensor with negative dimension {count}: {[int(one) for one in size]}")
         found.append(count)
     return tuple(found)
 
@@ -62,8 +61,6 @@ def _filled(
 ) -> Tensor:
     shape = sizes_of(name, size)
     if out is not None:
-        from .calls import write_array
-
         target = out._array.dtype if dtype is None else _dtype_of(name, dtype)
         write_array(out, numpy.full(shape, fill, target))
         return out  # type: ignore[no-any-return]
@@ -161,8 +158,6 @@ def eye(
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
     if out is None:
         return result
-    from .calls import write_array
-
     write_array(out, result._array)
     return out
 
@@ -202,7 +197,9 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 @surface(method=False, name="range")
-def _range(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def _range(
+    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -467,7 +464,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 @surface(method=False)
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
     """``obj`` as a tensor; ``copy`` says whether it must (True) or must not (False) be copied."""
     result = tensor(obj.detach() if isinstance(obj, Tensor) else obj, dtype=dtype, device=device) if copy and not \
         isinstance(obj, Tensor) else as_tensor(obj, dtype, device)  # fmt: skip
@@ -540,31 +539,48 @@ def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
 
 
 @surface(function=False)
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Tensor:
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Tensor:
     """Zeros of shape ``size`` with the dtype and device of this tensor."""
     return zeros(*size, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
-def new_ones(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Tensor:
+def new_ones(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Tensor:
     """Ones of shape ``size`` with the dtype and device of this tensor."""
     return ones(*size, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
-def new_empty(input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Tensor:
+def new_empty(
+    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Tensor:
     """An empty tensor of shape ``size`` with the dtype and device of this tensor."""
     return empty(*size, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
-def new_full(input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Tensor:
+def new_full(
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **rest: Any,
+) -> Tensor:
     """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
     return full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
-def new_tensor(input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any) -> Tensor:
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> Tensor:
     """A tensor of ``data`` with the dtype and device of this tensor."""
     return tensor(data, **_options(input, dtype, device), requires_grad=requires_grad)
 
@@ -593,9 +609,7 @@ def _old(kind: dtype, args: tuple[Any, ...]) -> Tensor:
         return wrap(numpy.zeros(tuple(first), kind.numpy))
     if len(args) == 1 and (_is_sequence(first) or isinstance(first, numpy.ndarray)):
         return wrap(array_of(first, kind))
-    raise TypeError(
-        f"new(): data must be a sequence (got {type(first).__name__})"
-    )
+    raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
 
 
 def _old_name(kind: dtype) -> str:
@@ -645,7 +659,9 @@ def _old_type(name: str, kind: dtype, place: str) -> Any:
 
     module = "torch" if place == "cpu" else "torch.cuda"
     doc = f"PyTorch's old constructor of tensors of ``{kind}``: of a shape or of data."
-    return _OldTypes(name, (), {"__new__": construct, "element": kind, "place": place, "__module__": module, "__doc__": doc})
+    return _OldTypes(
+        name, (), {"__new__": construct, "element": kind, "place": place, "__module__": module, "__doc__": doc}
+    )
 
 
 NAMES = {
@@ -656,17 +672,14 @@ NAMES = {
 }  # fmt: skip
 CPU_TYPES = {name: _old_type(name, kind, "cpu") for name, kind in NAMES.items()}
 CUDA_TYPES = {name: _old_type(name, kind, "cuda") for name, kind in NAMES.items()}
-#: The old types by the text that ``Tensor.type()`` gives.
-LEGACY = {
-    **{f"torch.{name}": each for name, each in CPU_TYPES.items()},
-    **{f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()},
-}
+OLD_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
+OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
 
 
 @surface(method=False)
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by an old type or its name."""
-    dtypes.set_default_dtype((LEGACY[t] if isinstance(t, str) else t).element)
+    dtypes.set_default_dtype((OLD_TYPES[t] if isinstance(t, str) else t).element)
 
 
 @surface(method=False)
@@ -677,7 +690,4 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
     torch.float32
     """
-    from .calls import common_dtype
-
     return common_dtype((tensor1, tensor2))
-

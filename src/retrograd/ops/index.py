@@ -14,12 +14,11 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import indexing
-from .calls import modify
+from .calls import modify, write_array
 from .create import array_of
 from .inner import expand
 from .shape import alias, select_block, slice_block, unsqueeze_block
 from .table import ARRAYS, TENSORS, op, surface
-
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
 
@@ -48,9 +47,7 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         fill = x._array.ndim - used
         items = [*items[:at], *([slice(None)] * max(fill, 0)), *(e for e in items[at + 1 :] if e is not Ellipsis)]
     if used > x._array.ndim:
-        raise IndexError(
-            f"too many indices for tensor of dimension {x._array.ndim}"
-        )
+        raise IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
     dim = at_source = 0
     picks: list[Any] = []
     for item in items:
@@ -84,9 +81,7 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 
 def _items(index: Any) -> list[Any]:
     """The parts of an index, each an int, slice, None, Ellipsis, bool, or a Tensor that picks."""
-    if index.__class__ is tuple:
-        parts = list(index)
-    elif isinstance(index, list) and _treat_as_tuple(index):
+    if index.__class__ is tuple or (isinstance(index, list) and _treat_as_tuple(index)):
         parts = list(index)
     else:
         parts = [index]
@@ -204,7 +199,9 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
         shape = numpy.broadcast_shapes(*(each.shape for each in found if each is not None))
     except ValueError:
         shown = ", ".join(str(list(each.shape)) for each in found if each is not None)
-        raise IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}") from None
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
+        ) from None
     result = []
     for dim, each in enumerate(found):
         if each is None:
@@ -365,8 +362,8 @@ def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
     if len(have) > len(want):
         return RuntimeError(
             f"output with shape {list(want)} doesn't match the broadcast shape {list(have)}"
-            if all(b in (1, a) for a, b in zip(reversed(have), reversed(want), strict=False)) else
-            f"The size of tensor a ({want[-1] if want else 0}) must match the size of tensor b ({have[-1]}) at "
+            if all(b in (1, a) for a, b in zip(reversed(have), reversed(want), strict=False))
+            else f"The size of tensor a ({want[-1] if want else 0}) must match the size of tensor b ({have[-1]}) at "
             f"non-singleton dimension {len(have) - 1}"
         )
     for back in range(1, len(have) + 1):
@@ -554,8 +551,11 @@ def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> A
     return out.reshape(shape)
 
 
-masked_gather.derivative(self=lambda F, g, mask, self_shape: F.masked_spread(
-    F.slice(F.reshape(g, (-1,)), 0, 0, F.true_count(mask, self_shape), 1), mask, self_shape))
+masked_gather.derivative(
+    self=lambda F, g, mask, self_shape: F.masked_spread(
+        F.slice(F.reshape(g, (-1,)), 0, 0, F.true_count(mask, self_shape), 1), mask, self_shape
+    )
+)
 
 
 def _true_count(mask: Any, shape: tuple[int, ...]) -> int:
@@ -652,7 +652,9 @@ def _check_gather(name: str, input: Tensor, index: Tensor, dim: int) -> None:
         raise RuntimeError(f"{name}(): Expected dtype int64 for index")
     if max(len(shape), 1) != max(len(picked), 1) and index._array.size:
         raise RuntimeError(
-            "Index tensor must have the same number of dimensions as " + ("input" if name == "gather" else "self") + " tensor"
+            "Index tensor must have the same number of dimensions as "
+            + ("input" if name == "gather" else "self")
+            + " tensor"
         )
     if name == "gather":
         for axis, (have, want) in enumerate(zip(picked, shape, strict=False)):
@@ -726,7 +728,9 @@ def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
 corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 
 
-def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+def _scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     at = dimension(dim, input._array.ndim)
     _check_gather("scatter", input, index, at)
     if reduce is not None:
@@ -748,14 +752,18 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any) -> t
 
 
 @surface()
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
     """The tensor with elements of ``src`` (or the number ``value``) put at ``index`` along ``dim``."""
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
     return call(*tensors, *params)  # type: ignore[no-any-return]
 
 
 @surface(function=False)
-def scatter_(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+def scatter_(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
     """In-place version of :func:`scatter`."""
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
     return modify(call.op, tensors, params)
@@ -783,7 +791,9 @@ def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, 
     return indexing.scatter_reduce(np, self, index, src, dim, reduce, include_self)
 
 
-def _reduce_self(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool) -> Any:
+def _reduce_self(
+    F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool
+) -> Any:
     if not include_self:
         g = F.scatter_value(g, index, dim, 0)
         return g
@@ -796,7 +806,9 @@ def _reduce_self(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim:
     return g * F.same(self, out) / F.scatter_ties(self, index, src, out, dim, 1)
 
 
-def _reduce_src(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool) -> Any:
+def _reduce_src(
+    F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool
+) -> Any:
     picked = F.gather_block(g, index, dim)
     if reduce == "mean":
         picked = F.gather_block(g / F.scatter_count(self, index, dim, int(include_self)), index, dim)
@@ -814,7 +826,9 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
     """How many elements meet at each place (at least 1), ``start`` counting what was there."""
-    count = indexing.scatter_add(np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim)
+    count = indexing.scatter_add(
+        np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
+    )
     return np.maximum(count, 1)
 
 
@@ -831,7 +845,9 @@ for _constant in (scatter_count, scatter_ties):
 
 
 @surface()
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """The tensor with elements of ``src`` reduced into it: ``reduce`` is sum, prod, mean, amax or amin."""
     at = _check_reduce(input, dim, index, reduce)
     return scatter_reduce_block(input, index, src, at, reduce, include_self)  # type: ignore[no-any-return]
@@ -846,7 +862,9 @@ def _check_reduce(input: Tensor, dim: int, index: Tensor, reduce: str) -> int:
 
 
 @surface(function=False)
-def scatter_reduce_(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce_(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """In-place version of :func:`scatter_reduce`."""
     at = _check_reduce(input, dim, index, reduce)
     return modify(scatter_reduce_block.op, (input, index, src), (at, reduce, include_self))
@@ -968,7 +986,9 @@ take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, in
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at ``index``, counted in one row."""
     size = int(np.prod(shape))
-    return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(shape)
+    return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
+        shape
+    )
 
 
 take_backward.derivative(self=lambda F, g, index: F.take_block(g, index))
@@ -978,9 +998,7 @@ take_backward.derivative(self=lambda F, g, index: F.take_block(g, index))
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at the places that ``index`` gives, counted as if all stood in one row."""
     if index.dtype is not dtypes.int64:
-        raise RuntimeError(
-            f"take(): Expected a long tensor for index, but got {dtypes.scalar_name(index.dtype)}"
-        )
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtypes.scalar_name(index.dtype)}")
     size, array = input._array.size, index._array
     if array.size and (int(array.max()) >= size or int(array.min()) < -size):
         raise IndexError(
@@ -1067,8 +1085,6 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     if array.ndim == 0:
         found = numpy.zeros((int(bool(array)), 0), numpy.int64)
     if out is not None:
-        from .calls import write_array
-
         write_array(out, found)
         return out
     return wrap(numpy.asfortranarray(found))

@@ -20,7 +20,7 @@ from ..core.modes import recording
 from ..core.node import Node, next_number
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import current
-from .calls import mismatch, write_array
+from .calls import common_dtype, mismatch, write_array
 from .shape import reshape, spread, unsqueeze
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -80,22 +80,16 @@ def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> T
 
 def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor):
-        raise TypeError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
-        )
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     found = tuple(tensors)
     for position, each in enumerate(found):
         if not isinstance(each, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
     return found
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
     """The arrays of the tensors in the dtype to which all promote."""
-    from .calls import common_dtype
-
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -266,13 +260,15 @@ atleast_2d = _atleast(
 )
 atleast_3d = _atleast(
     "atleast_3d",
-    lambda x: x
-    if x._array.ndim > 2
-    else reshape(x, (1, 1, 1))
-    if x._array.ndim == 0
-    else unsqueeze(unsqueeze(x, 0), -1)
-    if x._array.ndim == 1
-    else unsqueeze(x, -1),
+    lambda x: (
+        x
+        if x._array.ndim > 2
+        else reshape(x, (1, 1, 1))
+        if x._array.ndim == 0
+        else unsqueeze(unsqueeze(x, 0), -1)
+        if x._array.ndim == 1
+        else unsqueeze(x, -1)
+    ),
 )
 
 
@@ -298,9 +294,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
     times = spread("repeat", repeats)
     if len(times) < input._array.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(each < 0 for each in times):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(times)}: {list(times)}")
     return repeat_block(input, times)  # type: ignore[no-any-return]
@@ -314,7 +308,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 
 @surface()
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element (or slice along ``dim``) several times in a row."""
     if repeats is None:
         counts = input._array
@@ -429,8 +425,6 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 
 def _as_one(operands: list[Any]) -> list[Any]:
     """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
-    from .calls import common_dtype
-
     target = common_dtype(operands[1:])
     return [operands[0]] + [
         each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
@@ -459,4 +453,3 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     spaced_a = reshape(left, tuple(each for size in a for each in (size, 1)))
     spaced_b = reshape(right, tuple(each for size in b for each in (1, size)))
     return reshape(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))
-

@@ -77,7 +77,9 @@ def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     return _product(np, self, mat2)
 
 
-mm.derivative(self=lambda F, g, mat2: F.mm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.mm(F.turned_fast(self), g))
+mm.derivative(
+    self=lambda F, g, mat2: F.mm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.mm(F.turned_fast(self), g)
+)
 
 
 def _turned_array(x: Any) -> Any:
@@ -97,9 +99,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
     if self.ndim != 3 or mat2.ndim != 3:
-        raise RuntimeError(
-            ("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor"
-        )
+        raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, {self.shape[2]}] but got: "
@@ -109,7 +109,9 @@ def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     return _product(np, self, mat2)
 
 
-bmm.derivative(self=lambda F, g, mat2: F.bmm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.bmm(F.turned_fast(self), g))
+bmm.derivative(
+    self=lambda F, g, mat2: F.bmm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.bmm(F.turned_fast(self), g)
+)
 
 
 @op(backward="MvBackward0", opmath=True, holomorphic=False)
@@ -118,7 +120,9 @@ def mv(np: Any, self: Any, vec: Any, /) -> Any:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {1}, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})")
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
+        )
     _same_dtype(self, vec)
     return _product(np, self, vec)
 
@@ -147,7 +151,9 @@ def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     return np.dot(self, tensor)
 
 
-dot.derivative(self=lambda F, g, tensor: g * F.conj_physical(tensor), tensor=lambda F, g, self: g * F.conj_physical(self))
+dot.derivative(
+    self=lambda F, g, tensor: g * F.conj_physical(tensor), tensor=lambda F, g, self: g * F.conj_physical(self)
+)
 
 
 @op(backward="VdotBackward0", opmath=True, holomorphic=False)
@@ -175,7 +181,9 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """``input[i] * vec2[j]`` for every i and j."""
     for each in (input, vec2):
         if each._array.ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D")
+            raise RuntimeError(
+                f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
+            )
     return F.mul(reshape(input, (-1, 1)), vec2, out=out)  # type: ignore[no-any-return]
 
 
@@ -210,9 +218,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     if a == 1 and b == 1:
         return dot(input, other, out=out)  # type: ignore[no-any-return]
     if a == 0 or b == 0:
-        raise RuntimeError(
-            f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D"
-        )
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
         return mm(unsqueeze(input, 0), other).squeeze(0)  # type: ignore[no-any-return]
     return _batched(input, other)
@@ -408,8 +414,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     left = [axis for axis in range(a._array.ndim) if axis not in first]
     right = [axis for axis in range(b._array.ndim) if axis not in second]
     size = math.prod(a._array.shape[axis] for axis in first)
-    rows = reshape(permute_block(a, (*left, *first)), (-1 if size else math.prod(a._array.shape[i] for i in left), size))
-    columns = reshape(permute_block(b, (*second, *right)), (size, -1 if size else math.prod(b._array.shape[i] for i in right)))
+    rows = reshape(
+        permute_block(a, (*left, *first)), (-1 if size else math.prod(a._array.shape[i] for i in left), size)
+    )
+    columns = reshape(
+        permute_block(b, (*second, *right)), (size, -1 if size else math.prod(b._array.shape[i] for i in right))
+    )
     shape = (*(a._array.shape[i] for i in left), *(b._array.shape[i] for i in right))
     return reshape(mm(rows, columns), shape)
 
@@ -427,7 +437,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if not operands:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
     labels, result = _parsed(equation, operands)
     terms = list(zip(operands, labels, strict=True))
     diagonals = [_with_diagonals(each, names) for each, names in terms]
@@ -464,7 +476,9 @@ def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], 
     for position, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         for letter in term.replace("...", ""):
             if not letter.isalpha():
-                raise RuntimeError(f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation string, subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation string, subscripts must be in [a-zA-Z]"
+                )
         own = len(term.replace("...", ""))
         rest = operand._array.ndim - own
         if rest < 0 or (rest and "..." not in term):
@@ -481,7 +495,9 @@ def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], 
     result = _names(output, widest if "..." in output else 0)
     for name in result:
         if name[0] != "." and not any(name in each for each in labels):
-            raise RuntimeError(f"einsum(): output subscript {name} does not appear in the equation for any input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {name} does not appear in the equation for any input operand"
+            )
         if result.count(name) > 1:
             raise RuntimeError(f"einsum(): output subscript {name} appears more than once in the output")
     _check_extents(labels, operands)
@@ -584,7 +600,9 @@ def multi_dot(tensors: Any) -> Tensor:
         given[0] = unsqueeze(given[0], 0)
     if last:
         given[-1] = unsqueeze(given[-1], 1)
-    found = _chain(given, _splits([*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]), 0, len(given) - 1)
+    found = _chain(
+        given, _splits([*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]), 0, len(given) - 1
+    )
     if first:
         found = found.squeeze(0)
     return found.squeeze(-1) if last else found  # type: ignore[no-any-return]
@@ -651,7 +669,9 @@ def _square(name: str, x: Any) -> None:
     if x.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
     if x.shape[-1] != x.shape[-2]:
-        raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+        )
     if x.dtype.kind not in "fc":
         raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
                            f"{dtypes.scalar_name(dtypes.of(x.dtype))}")  # fmt: skip
@@ -852,7 +872,9 @@ def singular_slope(np: Any, g: Any, self: Any, /) -> Any:
     return np.matmul(u * g[..., None, :], vh)
 
 
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def matrix_norm(
+    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """The norm of matrices: ``fro``, ``nuc``, 2, -2 (by singular values), 1, -1 (columns), inf, -inf (rows)."""
     if dtype is not None:
         A = A.to(dtype)
@@ -879,14 +901,15 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     return found
 
 
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> Tensor:
+def norm(
+    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
+) -> Tensor:
     """The norm of a vector or a matrix, as ``ord`` and ``dim`` say (see ``vector_norm`` and ``matrix_norm``)."""
-    if ord is not None and (isinstance(dim, (tuple, list)) and len(dim) == 2 or (dim is None and A._array.ndim == 2) or
+    if ord is not None and ((isinstance(dim, (tuple, list)) and len(dim) == 2) or (dim is None and A._array.ndim == 2) or
                             isinstance(ord, str)):  # fmt: skip
         if dim is None and A._array.ndim != 2:
             raise RuntimeError(
-                "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                f"{A._array.ndim}D."
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A._array.ndim}D."
             )
         return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if ord is not None and dim is None and A._array.ndim > 2:

@@ -29,19 +29,6 @@ def _reciprocal_times(self: Tensor, other: Any) -> Any:
     return self.reciprocal() * other
 
 
-def _backward(
-    self: Tensor,
-    gradient: Tensor | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
-) -> None:
-    """Add to the ``grad`` of the graph's leaves the derivatives of this tensor (see :func:`autograd.backward`)."""
-    from ..autograd import backward
-
-    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
 def install() -> None:
     """Put every method of the table on Tensor."""
     for name, function in METHODS.items():
@@ -54,11 +41,16 @@ def install() -> None:
             setattr(Tensor, f"__{dunder}__", found)
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
-    Tensor.backward = _backward  # type: ignore[method-assign]
     Tensor.__rtruediv__ = _reciprocal_times  # type: ignore[method-assign]
 
 
+def add_method(name: str, function: Any) -> None:
+    """Give Tensor a method that is written further to the right than the table."""
+    setattr(Tensor, name, function)
+
+
 __all__ = [
+    "add_method",
     "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "pointwise", "random",
     "reduce", "shape", "sort",
 ]  # fmt: skip

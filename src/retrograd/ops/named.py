@@ -21,7 +21,13 @@ def named(name: str, fields: Sequence[str]) -> Any:
         return RESULTS[name].__new__, (RESULTS[name], tuple(self))
 
     body: dict[str, Any] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
-    body |= {"__slots__": (), "__module__": "torch.return_types", "__repr__": text, "__new__": make, "__reduce__": reduce}
+    body |= {
+        "__slots__": (),
+        "__module__": "torch.return_types",
+        "__repr__": text,
+        "__new__": make,
+        "__reduce__": reduce,
+    }
     RESULTS[name] = type(name, (tuple,), body)
     return RESULTS[name]
 

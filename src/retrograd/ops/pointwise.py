@@ -8,8 +8,9 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor
-from .table import TENSORS, op, pointwise, surface
+from ..core.tensor import Tensor, wrap
+from .calls import check_cast, modify
+from .table import ARRAYS, TENSORS, op, pointwise, surface
 
 F: Any = TENSORS
 
@@ -131,8 +132,6 @@ def _rounding(mode: str) -> Any:
 @surface(aliases=("divide_",), function=False)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place version of :func:`div`."""
-    from .calls import modify
-
     kind = div_true if rounding_mode is None else _rounding(rounding_mode)
     return modify(kind.op, (input, other), ())
 
@@ -274,7 +273,9 @@ def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
             # As C's integer arithmetic has it: 1 and -1 have inverses, what is larger vanishes.
             positive = np.power(self, np.where(exponent < 0, 0, exponent))
             odd = np.where(exponent % 2 == 0, 1, -1)
-            return np.where(exponent < 0, np.where(self == 1, 1, np.where(self == -1, odd, 0)), positive).astype(self.dtype)
+            return np.where(exponent < 0, np.where(self == 1, 1, np.where(self == -1, odd, 0)), positive).astype(
+                self.dtype
+            )
         return np.power(self, exponent)
     return np.power(self, exponent)
 
@@ -312,7 +313,6 @@ def log_power_twice(self: Any, exponent: Any) -> Any:
 
 def _on_arrays(function: Any) -> Any:
     """A function of Tensors for the level of arrays."""
-    from ..core.tensor import wrap
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -321,8 +321,6 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _two_levels(function: Any) -> None:
-    from .table import ARRAYS
-
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
 
@@ -356,8 +354,6 @@ def _kinds(x: Tensor) -> tuple[Any, Any]:
 @surface()
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
-    from .calls import check_cast, modify
-
     if isinstance(exponent, Tensor):
         return modify(pow_tensor.op, (input, exponent), ())
     check_cast(dtypes.result_of(*_kinds(input), dtypes.of_number(exponent)), input.dtype)
@@ -755,8 +751,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
 @surface(aliases=("clip_",))
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
-    from .calls import check_cast, modify
-
     call, tensors, params = _clamp_call(input, min, max)
     if params:
         check_cast(_clamp_input(input, min, max).dtype, input.dtype)
@@ -827,9 +821,7 @@ def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     return self + value * (tensor1 / tensor2)
 
 
-@pointwise(
-    lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out)
-)
+@pointwise(lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out))
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
     """The length of the hypotenuse, element by element."""
     return np.hypot(self, other)
@@ -848,7 +840,7 @@ def _whole(name: str, *operands: Any) -> None:
     for each in operands:
         if hasattr(each, "dtype") and each.dtype.kind not in "biu":
             shown = dtypes.scalar_name(dtypes.of(each.dtype))
-            raise RuntimeError(f'"{name}_cpu" not implemented for \'{shown}\'')
+            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
 
 
 @pointwise()

@@ -12,7 +12,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..kernels import random as draws
-from .calls import modify
+from .calls import modify, write_array
 from .create import _dtype_of, made, sizes_of
 from .table import op, surface
 
@@ -117,8 +117,6 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
     if out is not None:
-        from .calls import write_array
-
         write_array(out, array)
         return out
     place = devices.as_device(device)
@@ -155,7 +153,7 @@ def _check_floating(name: str, kind: Any) -> None:
     if kind.kind in "biu":
         shown = dtypes.scalar_name(dtypes.of(kind))
         what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
-        raise RuntimeError(f'"{what}" not implemented for \'{shown}\'')
+        raise RuntimeError(f"\"{what}\" not implemented for '{shown}'")
 
 
 _sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
@@ -191,7 +189,9 @@ def randint_like(
     """Random integers in the shape of ``input``."""
     if high is None:
         low, high = 0, low
-    return randint(low, high, input._array.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+    return randint(
+        low, high, input._array.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad
+    )
 
 
 @surface(method=False)
@@ -226,7 +226,9 @@ def normal(
         _check_std(std)
         kind = _dtype_of("normal", dtype)
         shape = sizes_of("normal", (size if size is not None else (),))
-        return _drawn(draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out)
+        return _drawn(
+            draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out
+        )
     if isinstance(std, Tensor) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if not isinstance(std, Tensor):
@@ -255,7 +257,9 @@ bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
 @surface()
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """1 with the probability that each element says (or with ``p``), else 0."""
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
@@ -317,14 +321,14 @@ def _write(x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 @surface(function=False)
-def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float) -> Tensor:
+def uniform_(
+    input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
+) -> Tensor:
     """Overwrite with uniform numbers in [``from``, ``to``)."""
     low, high = rest.pop("from", from_), to
     _check_floating("uniform_", input._array.dtype)
     if low > high:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
-        )
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     return _write(input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high))
 
 
@@ -342,7 +346,9 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
 
 
 @surface(function=False)
-def random_(input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **rest: Any) -> Tensor:
+def random_(
+    input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **rest: Any
+) -> Tensor:
     """Overwrite with whole numbers: over the range of the dtype, below ``to``, or from ``from`` to below ``to``."""
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)

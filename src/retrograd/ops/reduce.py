@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from .calls import modify
 from .named import named
 from .pointwise import maximum, minimum
 from .table import TENSORS, op, surface
@@ -77,7 +79,9 @@ sum_dim.derivative(
 
 
 @surface()
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any) -> Tensor:
+def sum(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any
+) -> Tensor:
     """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
 
     >>> import retrograd as torch
@@ -114,13 +118,16 @@ def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 mean_dim.derivative(
-    self=lambda F, g, self_shape, dim, keepdim: F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
-    / count_of(self_shape, dim)
+    self=lambda F, g, self_shape, dim, keepdim: (
+        F.expand(restored(F, g, self_shape, dim, keepdim), self_shape) / count_of(self_shape, dim)
+    )
 )
 
 
 @surface()
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any) -> Tensor:
+def mean(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any
+) -> Tensor:
     """The mean of all elements, or over ``dim`` (an int or several)."""
     if kwargs:
         dim, keepdim = kwargs.pop("axis", dim), kwargs.pop("keepdims", keepdim)
@@ -174,8 +181,9 @@ def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 prod_dim.derivative(
-    self=lambda F, g, self, self_shape, dim, keepdim: restored(F, g, self_shape, dim, keepdim)
-    * F.product_of_others(self, dim)
+    self=lambda F, g, self, self_shape, dim, keepdim: (
+        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dim)
+    )
 )
 
 
@@ -186,9 +194,15 @@ def product_of_others(np: Any, self: Any, /, dim: Any) -> Any:
         self.ndim else self.reshape(1)  # fmt: skip
     one = np.ones_like(work[..., :1])
     before = np.multiply.accumulate(np.concatenate([one, work[..., :-1]], -1), axis=-1) if work.size else work
-    after = np.multiply.accumulate(np.concatenate([one, work[..., :0:-1]], -1), axis=-1)[..., ::-1] if work.size else work
+    after = (
+        np.multiply.accumulate(np.concatenate([one, work[..., :0:-1]], -1), axis=-1)[..., ::-1] if work.size else work
+    )
     found = before * after
-    return found.reshape(self.shape) if dim is None or not self.ndim else np.moveaxis(found, -1, axes_of(dim, self.ndim)[0])
+    return (
+        found.reshape(self.shape)
+        if dim is None or not self.ndim
+        else np.moveaxis(found, -1, axes_of(dim, self.ndim)[0])
+    )
 
 
 def _others_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any) -> Any:
@@ -297,8 +311,6 @@ def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
     if count_of(input._array.shape, dim) - correction <= 0:
-        import warnings
-
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
             f"numel divided by output numel).",
@@ -361,7 +373,9 @@ def extreme_share(np: Any, self: Any, out: Any, /, dim: Any) -> Any:
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
-            raise RuntimeError(f"\"{name}_values_cpu\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'")
+            raise RuntimeError(
+                f"\"{name}_values_cpu\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'"
+            )
         axes = axes_of(dim, self.ndim)
         if self.size == 0 and any(self.shape[axis] == 0 for axis in axes):
             axis = next(axis for axis in axes if self.shape[axis] == 0)
@@ -420,8 +434,11 @@ def _extreme_along(name: str, doc: str) -> Any:
         backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
         function=False, method=False,
     )(kernel)  # fmt: skip
-    made.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+    made.derivative(
+        self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+            restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
+        )
+    )
     return made
 
 
@@ -596,8 +613,11 @@ def _median(name: str, ignore_nan: bool) -> None:
         backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
         function=False, method=False,
     )(along)  # fmt: skip
-    block.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+    block.derivative(
+        self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+            restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
+        )
+    )
 
     def whole(np: Any, self: Any, /) -> Any:
         if self.size == 0:
@@ -626,7 +646,14 @@ _median("nanmedian", True)
 _Mode = named("mode", ("values", "indices"))
 
 
-@op(name="mode_block", backward="ModeBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+@op(
+    name="mode_block",
+    backward="ModeBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     """The most frequent element along a dimension (the smallest of several), and the last place where it is."""
     if self.ndim == 0:
@@ -644,8 +671,11 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     return (found, index) if keepdim else (found.squeeze(dim), index.squeeze(dim))
 
 
-mode_block.derivative(self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-    restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim))
+mode_block.derivative(
+    self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
+        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
+    )
+)
 
 
 @surface()
@@ -657,7 +687,14 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 # -- Norms -----------------------------------------------------------------------------------------------------------
 
 
-@op(name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False, holomorphic=False)
+@op(
+    name="vector_norm_block",
+    backward="LinalgVectorNormBackward0",
+    opmath=True,
+    function=False,
+    method=False,
+    holomorphic=False,
+)
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """The ``ord``-norm of vectors over dimensions."""
     axes = axes_of(dim, self.ndim)
@@ -672,7 +709,9 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
         return np.amin(size, axis=axes, keepdims=keepdim)
     if ord == 0:
         return np.add.reduce(size != 0, axis=axes, keepdims=keepdim).astype(size.dtype)
-    return np.power(np.add.reduce(np.power(size, size.dtype.type(ord)), axis=axes, keepdims=keepdim), size.dtype.type(1 / ord))
+    return np.power(
+        np.add.reduce(np.power(size, size.dtype.type(ord)), axis=axes, keepdims=keepdim), size.dtype.type(1 / ord)
+    )
 
 
 def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
@@ -699,7 +738,9 @@ vector_norm_block.derivative(self=_norm_rule)
 extreme_share.derivative(self=lambda F, g: None, out=lambda F, g: None)
 
 
-def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+def vector_norm(
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+) -> Tensor:
     """The norm of vectors: ``(sum(abs(x) ** ord)) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
     if dtype is not None:
         x = x.to(dtype)
@@ -711,7 +752,9 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
 
 
 @surface()
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+) -> Tensor:
     """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
     if p == "nuc":
         return F.svdvals(input).sum(-1, keepdim)  # type: ignore[no-any-return]
@@ -730,15 +773,18 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
-    top = np.amax(self.real, axis=axes, keepdims=True) if self.size else np.zeros(kept_shape(self.shape, dim), self.dtype)
+    top = (
+        np.amax(self.real, axis=axes, keepdims=True) if self.size else np.zeros(kept_shape(self.shape, dim), self.dtype)
+    )
     top = np.where(np.isfinite(top), top, 0).astype(self.dtype)
     found = np.log(np.add.reduce(np.exp(self - top), axis=axes, keepdims=True)) + top
     return found if keepdim else found.reshape(tuple(n for i, n in enumerate(self.shape) if i not in axes))
 
 
 logsumexp_block.derivative(
-    self=lambda F, g, self, out, self_shape, dim, keepdim: restored(F, g, self_shape, dim, keepdim)
-    * F.exp(self - restored(F, out, self_shape, dim, keepdim))
+    self=lambda F, g, self, out, self_shape, dim, keepdim: (
+        restored(F, g, self_shape, dim, keepdim) * F.exp(self - restored(F, out, self_shape, dim, keepdim))
+    )
 )
 
 
@@ -779,8 +825,6 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Te
 @surface(function=False)
 def cumsum_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """In-place version of :func:`cumsum`."""
-    from .calls import modify
-
     return modify(cumsum_block.op, (input,), (dimension(dim, input._array.ndim),))
 
 
@@ -820,8 +864,6 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> T
 @surface(function=False)
 def cumprod_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """In-place version of :func:`cumprod`."""
-    from .calls import modify
-
     return modify(cumprod_block.op, (input,), (dimension(dim, input._array.ndim),))
 
 
@@ -858,9 +900,7 @@ def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: in
     if not shape:
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
-    places = [
-        np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)
-    ]
+    places = [np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)]
     places[dim] = index
     np.add.at(out, tuple(places), self)
     return out

@@ -6,14 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.devices import module_of
-from ..core.tensor import Tensor, dimension, memory_of
+from ..core.size import Size
+from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
 from ..core.views import Geometry, bump, check_in_place, geometry
-from .calls import write_array
+from .calls import broadcast_error, mismatch, write_array
 from .cast import clone, to
 from .inner import _as_strided_of, expand
 from .table import ARRAYS, TENSORS, op, surface
+
 
 def _view(name: str, backward: str | None = None, **options: Any) -> Any:
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
@@ -170,8 +174,6 @@ def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
 
 
 def _contiguous() -> Any:
-    from ..core.tensor import contiguous_format
-
     return contiguous_format
 
 
@@ -321,16 +323,11 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 @surface(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which shapes broadcast together."""
-    from ..core.size import Size
-    from .calls import mismatch
-
     merged: tuple[int, ...] = ()
     for shape in shapes:
         each = (shape,) if isinstance(shape, int) else tuple(shape)
         if mismatch(merged, each) is not None:
-            raise RuntimeError(
-                "Shape mismatch: objects cannot be broadcast to a single shape"
-            )
+            raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
         longest = max(len(merged), len(each))
         left, right = (1,) * (longest - len(merged)) + merged, (1,) * (longest - len(each)) + each
         merged = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
@@ -342,8 +339,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """The tensors stretched to a common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
-    from .calls import broadcast_error
-
     error = broadcast_error(tensors)
     if error is not None:
         raise error
@@ -455,8 +450,7 @@ def _numpy_t(self: Tensor) -> Tensor:
 def _matrix_turned(self: Tensor) -> Tensor:
     if self._array.ndim < 2:
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{self._array.ndim}-D tensor."
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
         )
     return transpose(self, -2, -1)
 
@@ -631,9 +625,7 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and whole:
-        raise RuntimeError(
-            f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}"
-        )
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
     return split_even(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
 
 
@@ -823,11 +815,9 @@ triu = _triangle("triu", "The part of each matrix on and above a diagonal, zeros
 
 
 def _triangle_indices(name: str, keep: Any) -> None:
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Tensor:
-        import numpy
-
-        from ..core.tensor import wrap
-
+    def indices(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
+    ) -> Tensor:
         rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
         found = wrap(numpy.stack([rows, columns]).astype(numpy.int64))
         return found if dtype is None else to(found, dtype)
@@ -838,14 +828,10 @@ def _triangle_indices(name: str, keep: Any) -> None:
 
 
 def _lower(matrix: Any, offset: int) -> Any:
-    import numpy
-
     return numpy.tril(matrix, offset)
 
 
 def _upper(matrix: Any, offset: int) -> Any:
-    import numpy
-
     return numpy.triu(matrix, offset)
 
 
@@ -893,7 +879,9 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     given = spread("flip", dims or (kwargs["dims"],))
     order = tuple(dimension(each, input._array.ndim) for each in given)
     if len(set(order)) != len(order):
-        raise RuntimeError(f"dim {next(each for each in order if order.count(each) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"dim {next(each for each in order if order.count(each) > 1)} appears multiple times in the list of dims"
+        )
     return flip_block(input, order)  # type: ignore[no-any-return]
 
 
@@ -1136,7 +1124,9 @@ def is_conj(input: Tensor) -> bool:
 @op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
 def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
     """Complex numbers of real and imaginary parts."""
-    out = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128)
+    out = np.empty(
+        np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
+    )
     out.real, out.imag = real, imag
     return out
 
@@ -1221,9 +1211,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
     array = input._array[:0].reshape(0) if source is None else source._array
     if source is not None and source.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Could not set tensor of type {_c(source)} to a tensor of type {_c(input)}"
-        )
+        raise RuntimeError(f"Could not set tensor of type {_c(source)} to a tensor of type {_c(input)}")
     input._array = array
     if source is not None:
         input._cell = source._cell
@@ -1232,5 +1220,6 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
 
 
 def _c(x: Tensor) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(x.dtype.name, x.dtype.name)
-
+    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
+        x.dtype.name, x.dtype.name
+    )

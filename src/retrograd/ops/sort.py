@@ -9,6 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from .named import named
+from .reduce import restored
 from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
@@ -27,7 +28,14 @@ def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
     return np.flip(x.shape[dim] - 1 - turned, dim)
 
 
-@op(name="sort_block", backward="SortBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+@op(
+    name="sort_block",
+    backward="SortBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
 def sort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     """The elements in order along a dimension, and where they were."""
     if not self.ndim:
@@ -57,7 +65,14 @@ def msort(input: Tensor) -> Tensor:
     return sort_block(input, 0, False)[0]  # type: ignore[no-any-return]
 
 
-@op(name="topk_block", backward="TopkBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+@op(
+    name="topk_block",
+    backward="TopkBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     """The ``k`` largest (or smallest) elements along a dimension, in order, and where they are."""
     if not self.ndim:
@@ -78,7 +93,14 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return _Topk(topk_block(input, k, at, largest, out=out))
 
 
-@op(name="kthvalue_block", backward="KthvalueBackward0", outputs=("values", "indices"), differentiable=1, function=False, method=False)
+@op(
+    name="kthvalue_block",
+    backward="KthvalueBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
     """The ``k``-th smallest element along a dimension, and where it is."""
     if not self.ndim:
@@ -89,8 +111,6 @@ def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> An
 
 
 def _kth_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
-    from .reduce import restored
-
     return F.put_along(
         restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
     )
@@ -122,7 +142,11 @@ def _outputs(values: Any, inverse: Any, counts: Any, return_inverse: bool, retur
 
 @surface()
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The elements (or slices along ``dim``) that occur, each once, in order; on request their places and counts."""
     array = input._array
@@ -221,6 +245,3 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     """Whether each element is among ``test_elements``."""
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in (elements, test_elements)]
     return wrap(numpy.asarray(numpy.isin(*arrays, invert=invert)))
-
-
-

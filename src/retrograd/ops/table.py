@@ -17,17 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy
 
-from ..core.levels import LEVEL
-from ..core.node import Node
-from ..core.tensor import Tensor
 from ..core.where import MARK
-
-Rule = Callable[..., Any] | int | float | None
+from . import calls
+from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
 
 
 class Operation(Protocol):
@@ -39,129 +36,6 @@ class Operation(Protocol):
 
     def derivative(self, /, **rules: Rule) -> None:
         """Give the rule for each tensor by name."""
-
-
-class Level:
-    """The names that rules find in ``F``."""
-
-    def __init__(self) -> None:
-        self.__dict__: dict[str, Any] = {}
-
-
-#: Kernels on NumPy arrays, and the public operations on Tensors: the two levels of every rule.
-ARRAYS, TENSORS = Level(), Level()
-for _scalar in (numpy.ndarray, numpy.generic):
-    LEVEL[_scalar] = ARRAYS
-LEVEL[Tensor] = TENSORS
-
-OPS: dict[str, Op] = {}
-#: What is installed in the package and on Tensor, by name.
-FUNCTIONS: dict[str, Any] = {}
-METHODS: dict[str, Any] = {}
-
-
-class Saved:
-    """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them."""
-
-    __slots__ = ("index", "kind", "name", "rules")
-
-    def __init__(self, name: str, kind: str, index: int) -> None:
-        self.name, self.kind, self.index = name, kind, index
-        self.rules: list[int] = []  # the differentiable tensors whose rule needs it
-
-
-class Op:
-    """The record of one operation."""
-
-    def __init__(
-        self,
-        kernel: Callable[..., Any],
-        *,
-        kind: str,
-        name: str | None = None,
-        backward: str | None = None,
-        floats: bool = False,
-        result: Any = None,
-        opmath: bool = False,
-        outputs: Sequence[str] = (),
-        differentiable: int | None = None,
-        linear: bool = False,
-        several: bool = False,
-        holomorphic: bool = True,
-    ) -> None:
-        code: CodeType = kernel.__code__  # type: ignore[attr-defined]
-        self.kernel = kernel
-        self.kind = kind  # "pointwise", "view" or "general"
-        self.name = name or kernel.__name__
-        self.doc = kernel.__doc__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.tensors = names[1 : code.co_posonlyargcount]
-        self.params = names[code.co_posonlyargcount :]
-        self.positional = code.co_argcount - code.co_posonlyargcount  # how many of `params` may be positional
-        self.defaults: dict[str, Any] = dict(kernel.__kwdefaults__ or {})  # type: ignore[attr-defined]
-        given = kernel.__defaults__ or ()  # type: ignore[attr-defined]
-        for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
-            self.defaults[key] = value
-        self.floats = floats  # integers and booleans are calculated as floats
-        self.result = result  # the NumPy dtype of the result where it is not that of the operands
-        self.opmath = opmath  # float16 and bfloat16 are calculated in float32
-        self.outputs = tuple(outputs)  # names of several results
-        self.several = several  # several results, as many as the arguments say
-        self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
-        self.linear = linear
-        self.holomorphic = holomorphic  # its derivative in complex numbers is a limit, and the rules need no conjugate
-        self.backward = backward or _camel(self.name) + "Backward0"
-        self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
-        self.nodes: dict[bool, type[Node]] = {}
-        self.has_rules = False
-
-    def derivative(self, /, **rules: Rule) -> None:
-        """Give the rule for each tensor by name; a tensor without one gets no gradient."""
-        unknown = set(rules) - set(self.tensors)
-        if unknown:
-            raise TypeError(f"{self.name} has no tensor named {', '.join(sorted(unknown))}")
-        self.rules = tuple(rules.get(each) for each in self.tensors)
-        self.has_rules = True
-
-    def saved(self) -> list[Saved]:
-        """What the rules need, in the order in which they name it."""
-        found: dict[str, Saved] = {}
-        for index, rule in enumerate(self.rules):
-            for name in arguments(rule):
-                if name in ("F", "g"):
-                    continue
-                if name not in found:
-                    found[name] = self._source(name)
-                found[name].rules.append(index)
-        return list(found.values())
-
-    def _source(self, name: str) -> Saved:
-        if name in self.tensors:
-            return Saved(name, "tensor", self.tensors.index(name))
-        if name == "out":
-            return Saved(name, "result", 0)
-        if name in self.outputs:
-            return Saved(name, "result", self.outputs.index(name))
-        if name in self.params:
-            return Saved(name, "parameter", self.params.index(name))
-        tensor, _, what = name.rpartition("_")
-        if what in ("shape", "dtype") and tensor == "out":
-            return Saved(name, "out_" + what, 0)
-        if what in ("shape", "dtype", "device") and tensor in self.tensors:
-            return Saved(name, what, self.tensors.index(tensor))
-        raise TypeError(f"the derivative of {self.name} asks for {name!r}, which is nothing that {self.name} has")
-
-
-def arguments(rule: Rule) -> tuple[str, ...]:
-    """The argument names of a rule."""
-    if rule is None or isinstance(rule, (int, float)):
-        return ()
-    code: CodeType = rule.__code__  # type: ignore[attr-defined]
-    return code.co_varnames[: code.co_argcount]
-
-
-def _camel(name: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 # --- Declaring ------------------------------------------------------------------------------------------------------
@@ -250,8 +124,6 @@ def surface(
 
 
 def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
-    from . import calls
-
     public = _stub(op)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
@@ -274,8 +146,6 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
 
 def _stub(op: Op) -> Any:
     """The public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
-    from . import calls
-
     space: dict[str, Any] = {
         "operation": op, "specialise": calls.specialise, "__name__": "retrograd.ops.table", MARK: True,
     }  # fmt: skip
