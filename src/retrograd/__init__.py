@@ -1,5 +1,7 @@
 """PyTorch's tensors and autograd in readable Python: ``import retrograd as torch``."""
 
+# ruff: noqa: F401 - a front door imports in order to export
+
 from __future__ import annotations
 
 import math as _math

@@ -54,7 +54,7 @@ def run(torch: Any, sample: Sample, dtype: str, grad: bool) -> dict[str, Any]:
     tensors = inputs(torch, sample, dtype, grad)
     result: dict[str, Any] = {}
     try:
-        outs = [each for each in sample.evaluate(torch, tensors)]
+        outs = list(sample.evaluate(torch, tensors))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
     kept = [each for each in outs if hasattr(each, "requires_grad")]
@@ -92,7 +92,7 @@ def differences(sample: Sample, dtype: str, grad: bool) -> list[str]:
         got = ours.get(key)
         if key in ("values", "first", "second"):
             tolerance = TOLERANCE[dtype]
-            for index, (a, b) in enumerate(zip(got or [], expected)):
+            for index, (a, b) in enumerate(zip(got or [], expected, strict=False)):
                 if (a is None) != (b is None):
                     if (b is None and not numpy.any(a)) or (a is None and not numpy.any(b)):
                         continue

@@ -9,6 +9,8 @@ import numpy
 
 from ..core import engine
 from ..core.absent import absent
+from ..core.devices import module_of
+from ..core.levels import level_of
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, wrap
@@ -52,7 +54,7 @@ def _first_gradient(index: int, out: Tensor, given: Any) -> Any:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if array.dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        return (numpy if isinstance(array, numpy.ndarray) else engine.module_of(array)).ones(array.shape, array.dtype)
+        return (numpy if isinstance(array, numpy.ndarray) else module_of(array)).ones(array.shape, array.dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if given._array.shape != array.shape:
@@ -226,7 +228,7 @@ def _batched(
         grad(outs, given, [each[i] for each in grads], True, create_graph, allow_unused=allow_unused)
         for i in range(count)
     ]
-    stack = engine.level_of(given[0]).stack
+    stack = level_of(given[0]).stack
     return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
 
 

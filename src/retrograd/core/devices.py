@@ -100,7 +100,7 @@ def as_device(value: Any) -> device:
     """``value`` (a device, a name, a GPU's number or None for the default) as a device."""
     if value is None:
         return get_default_device()
-    return value if value.__class__ is device else device(value)  # type: ignore[no-any-return]
+    return value if value.__class__ is device else device(value)
 
 
 def cupy() -> Any:

@@ -109,7 +109,7 @@ def of(array_dtype: Any) -> dtype:
 def as_dtype(value: Any) -> dtype:
     """``value`` as a dtype: a dtype, or Python's ``float``, ``int``, ``bool``, ``complex`` as torch reads them."""
     if value.__class__ is dtype:
-        return value  # type: ignore[no-any-return]
+        return value
     if value is float:
         return float64
     if value is int:
@@ -259,7 +259,7 @@ class finfo:
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         real = type.to_real()
-        limits = ml_dtypes.finfo(real.numpy)
+        limits: Any = ml_dtypes.finfo(real.numpy)  # type: ignore[no-untyped-call]
         self.bits = real.bits
         self.eps = float(limits.eps)
         self.max = float(limits.max)

@@ -74,7 +74,7 @@ def hooks_of(place: Any) -> Hooks:
         place.hooks = Hooks()
         if place.__class__ is AccumulateGrad:
             AccumulateGrad.hooked = True
-    return place.hooks  # type: ignore[no-any-return]
+    return place.hooks
 
 
 class Node:
@@ -125,7 +125,7 @@ class Node:
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for the user's own notes."""
-        return self.__dict__.setdefault("metadata", {})  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("metadata", {})
 
     @property
     def requires_grad(self) -> bool:
@@ -181,7 +181,7 @@ class AccumulateGrad:
     position: ClassVar[int] = 0
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
 
-    def __init__(self, leaf: Any, array: Any, cell: list[Any]) -> None:
+    def __init__(self, leaf: Any, array: Any, cell: list[Any] | None) -> None:
         self.leaf = weakref.ref(leaf)
         self.array = array
         self.cell = cell

@@ -129,32 +129,32 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._array.ndim  # type: ignore[no-any-return]
+        return self._array.ndim
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return self._array.ndim  # type: ignore[no-any-return]
+        return self._array.ndim
 
     def numel(self) -> int:
         """The number of elements."""
-        return self._array.size  # type: ignore[no-any-return]
+        return self._array.size
 
     nelement = numel
     ndimension = dim
 
     def element_size(self) -> int:
         """Bytes per element."""
-        return self._array.itemsize  # type: ignore[no-any-return]
+        return self._array.itemsize
 
     @property
     def itemsize(self) -> int:
         """Bytes per element."""
-        return self._array.itemsize  # type: ignore[no-any-return]
+        return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return self._array.nbytes  # type: ignore[no-any-return]
+        return self._array.nbytes
 
     @property
     def dtype(self) -> dtype:
@@ -247,13 +247,13 @@ class Tensor:
         node = self._node if self._view is None else Tensor.current(self)
         if node is None or node.__class__ is AccumulateGrad:
             return None
-        return node.node  # type: ignore[no-any-return]
+        return node.node
 
     @property
     def output_nr(self) -> int:
         """Which result of its node this tensor is."""
         node = self._node if self._view is None else Tensor.current(self)
-        return 0 if node is None else node.position  # type: ignore[no-any-return]
+        return 0 if node is None else node.position
 
     @property
     def grad(self) -> Tensor | None:
@@ -384,7 +384,7 @@ class Tensor:
         """How often the memory has been modified in place."""
         if self._cell is None:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self._cell[0]  # type: ignore[no-any-return]
+        return self._cell[0]
 
     @property
     def _base(self) -> Tensor | None:

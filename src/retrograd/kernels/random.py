@@ -34,7 +34,7 @@ class Stream:
         if not -(2**63) <= seed < 2**64:
             raise RuntimeError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
-        self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
+        self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
         self.kept: float | None = None
 

@@ -72,13 +72,13 @@ def _along(input: Tensor, dim: int | None, dtype: Any) -> tuple[Tensor, int]:
 @surface()
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
-    return softmax_block(*_along(input, dim, dtype))  # type: ignore[no-any-return]
+    return softmax_block(*_along(input, dim, dtype))
 
 
 @surface()
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
-    return log_softmax_block(*_along(input, dim, dtype))  # type: ignore[no-any-return]
+    return log_softmax_block(*_along(input, dim, dtype))
 
 
 # -- Element by element ----------------------------------------------------------------------------------------------

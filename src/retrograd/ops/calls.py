@@ -40,7 +40,7 @@ FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 def node_class(op: Any, conjugate: bool = False) -> type[Node]:
     """The class of this operation's nodes; complex numbers have one of their own, whose rules conjugate."""
     try:
-        return op.nodes[conjugate]  # type: ignore[no-any-return]
+        return op.nodes[conjugate]
     except KeyError:
         pass
     kept = op.saved()
@@ -155,7 +155,8 @@ def _any_edge(rules: Sequence[int]) -> str:
 
 def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
     if isinstance(rule, (int, float)):
-        return {1: "g", -1: "-g", 0: "None"}.get(rule, f"g * {rule}")
+        constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
+        return constants.get(rule, f"g * {rule}")
     space[f"rule{i}"] = rule
     names = arguments(rule)
     call = f"rule{i}({', '.join(names)})"
@@ -288,9 +289,11 @@ def _store(op: Any, each: Any, names: Sequence[str]) -> list[str]:
             return plain
         number = f"{slot} = a{i}; node.c_{each.name} = FIXED; node.v_{each.name} = 0"
         return [f"if a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
-    source = {"shape": f"a{each.index}.shape", "dtype": f"a{each.index}.dtype", "device": "CPU", "parameter": "", "out_shape": "r.shape",
-              "out_dtype": "r.dtype"}[each.kind] or op.params[each.index]  # fmt: skip
-    return [f"{slot} = {source}"]
+    sources = {
+        "shape": f"a{each.index}.shape", "dtype": f"a{each.index}.dtype", "device": "CPU", "out_shape": "r.shape",
+        "out_dtype": "r.dtype",
+    }  # fmt: skip
+    return [f"{slot} = {sources.get(each.kind) or op.params[each.index]}"]
 
 
 # --- The readable way: everything that is not the common case -------------------------------------------------------
@@ -376,9 +379,14 @@ def _retype(op: Any, result: Any, target: Any) -> Any:
         return tuple(_retype(op, each, target) for each in result)
     if op.kind != "pointwise" and (result.dtype != F32 or target not in dtypes.SHORT):
         return result
-    if op.kind == "pointwise" and op.result is None and result.dtype.kind != target.kind and result.dtype.kind in "fb":
-        if result.dtype.kind == "b" or target.kind == "c":  # a kernel that says so itself: abs of complex, isnan …
-            return result
+    kind = result.dtype.kind
+    if (
+        op.kind == "pointwise"
+        and op.result is None
+        and kind != target.kind
+        and (kind == "b" or kind + target.kind == "fc")
+    ):
+        return result  # a kernel that says so itself: abs of complex numbers …
     return result if result.dtype == target else result.astype(target)
 
 
@@ -466,7 +474,7 @@ def record(
     else:
         outs[0]._node = node
     _keep(op, node, tensors, arrays, params, outs)
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 _counted: dict[tuple[type, int], type] = {}
@@ -598,10 +606,9 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
 
 def _check_writable(op: Any, x: Tensor, result: Any) -> None:
     if result.shape != x._array.shape:
-        if numpy.broadcast_shapes(result.shape, x._array.shape) != x._array.shape or op.kind == "pointwise":
-            raise RuntimeError(
-                f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
-            )
+        raise RuntimeError(
+            f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
     check_cast(dtypes.of(result.dtype), x.dtype)
 
 

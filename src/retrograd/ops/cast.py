@@ -40,7 +40,7 @@ clone_block.derivative(self=lambda F, g: g)
 @surface()
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """A copy of the tensor, in the graph: its gradient goes to the original."""
-    return clone_block(input, memory_format)  # type: ignore[no-any-return]
+    return clone_block(input, memory_format)
 
 
 @surface(function=False)
@@ -279,12 +279,12 @@ def _iter(self: Tensor) -> Any:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[no-any-return]
+    return self if self._array.ndim == 0 else self.flip(0)
 
 
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, complex)):
-        return bool((self == element).any())
+        return bool(self.eq(element).any())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 
 
@@ -316,7 +316,7 @@ def _format(self: Tensor, spec: str) -> str:
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -438,7 +438,7 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-DUNDERS = {
+DUNDERS: dict[str, Any] = {
     "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
     "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
     "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,

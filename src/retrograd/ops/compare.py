@@ -153,7 +153,7 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element."""
     _check_close(input, other, rtol, atol)
-    return isclose_arrays(input, other, rtol, atol, equal_nan)  # type: ignore[no-any-return]
+    return isclose_arrays(input, other, rtol, atol, equal_nan)
 
 
 @surface()
@@ -163,7 +163,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 
 @surface()
-def equal(input: Tensor, other: Tensor) -> bool:
+def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements."""
     for position, each in enumerate((input, other)):
         if not isinstance(each, Tensor):

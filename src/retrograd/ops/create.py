@@ -63,7 +63,7 @@ def _filled(
     if out is not None:
         target = out._array.dtype if dtype is None else _dtype_of(name, dtype)
         write_array(out, numpy.full(shape, fill, target))
-        return out  # type: ignore[no-any-return]
+        return out
     np = _place(device)
     kind = _dtype_of(name, dtype)
     array = np.zeros(shape, kind) if fill == 0 else np.ones(shape, kind) if fill == 1 else np.full(shape, fill, kind)

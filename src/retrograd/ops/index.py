@@ -30,11 +30,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         shape = self._array.shape
         if shape:
             if -shape[0] <= index < shape[0]:
-                return select_block(self, 0, index)  # type: ignore[no-any-return]
+                return select_block(self, 0, index)
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {shape[0]}")
     viewed, picks = viewed_by(self, index)
     if not picks:
-        return alias(viewed) if viewed is self else viewed  # type: ignore[no-any-return]
+        return alias(viewed) if viewed is self else viewed
     return pick(viewed, picks)
 
 
@@ -189,7 +189,7 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
     """The elements of ``x`` at picked places."""
-    return index_block(x, _arrays(x, picks))  # type: ignore[no-any-return]
+    return index_block(x, _arrays(x, picks))
 
 
 def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
         ) from None
-    result = []
+    result: list[Any] = []
     for dim, each in enumerate(found):
         if each is None:
             result.append(None)
@@ -276,7 +276,7 @@ def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
             f"shape mismatch: value tensor of shape {list(source._array.shape)} cannot be broadcast to indexing result "
             f"of shape {list(shape)}"
         )
-    return expand(source, shape) if source._array.shape != tuple(shape) else source  # type: ignore[no-any-return]
+    return expand(source, shape) if source._array.shape != tuple(shape) else source
 
 
 @op(name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True)
@@ -320,7 +320,7 @@ def _put_arguments(input: Tensor, indices: Any, values: Tensor) -> tuple[Tensor,
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
     _, where, source = _put_arguments(input, indices, values)
-    return index_put_block(input, source, where, accumulate)  # type: ignore[no-any-return]
+    return index_put_block(input, source, where, accumulate)
 
 
 @surface()
@@ -413,7 +413,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 @surface()
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like this one with ``value`` everywhere."""
-    return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)  # type: ignore[no-any-return]
+    return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
 @op(name="zero_block", backward="ZeroBackward0", function=False, method=False)
@@ -484,7 +484,7 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true."""
     call, tensors, params = _masked_fill(input, mask, value)
-    return call(*tensors, *params)  # type: ignore[no-any-return]
+    return call(*tensors, *params)
 
 
 @surface(function=False)
@@ -521,7 +521,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where ``mask`` is true, in one row."""
     if mask.dtype not in (dtypes.bool_, dtypes.uint8):
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return masked_select_block(input, mask.to(dtypes.bool_), out=out)  # type: ignore[no-any-return]
+    return masked_select_block(input, mask.to(dtypes.bool_), out=out)
 
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
@@ -569,7 +569,7 @@ ARRAYS.__dict__["true_count"] = TENSORS.__dict__["true_count"] = _true_count
 @surface()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with elements of ``source``, in order, where ``mask`` is true."""
-    return masked_scatter_block(input, mask, source)  # type: ignore[no-any-return]
+    return masked_scatter_block(input, mask, source)
 
 
 @surface(function=False)
@@ -625,7 +625,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     _check_index("index_select", index, input._array.shape[at] if input._array.ndim else 1, at)
-    return index_select_block(input, index, at, out=out)  # type: ignore[no-any-return]
+    return index_select_block(input, index, at, out=out)
 
 
 @op(name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True)
@@ -671,7 +671,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``."""
     at = dimension(dim, input._array.ndim)
     _check_gather("gather", input, index, at)
-    return gather_block(input, index, at, out=out)  # type: ignore[no-any-return]
+    return gather_block(input, index, at, out=out)
 
 
 @op(name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True)
@@ -757,7 +757,7 @@ def scatter(
 ) -> Tensor:
     """The tensor with elements of ``src`` (or the number ``value``) put at ``index`` along ``dim``."""
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
-    return call(*tensors, *params)  # type: ignore[no-any-return]
+    return call(*tensors, *params)
 
 
 @surface(function=False)
@@ -774,7 +774,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
     at = dimension(dim, input._array.ndim)
     _check_gather("scatter", input, index, at)
-    return scatter_add_block(input, index, src, at)  # type: ignore[no-any-return]
+    return scatter_add_block(input, index, src, at)
 
 
 @surface(function=False)
@@ -850,7 +850,7 @@ def scatter_reduce(
 ) -> Tensor:
     """The tensor with elements of ``src`` reduced into it: ``reduce`` is sum, prod, mean, amax or amin."""
     at = _check_reduce(input, dim, index, reduce)
-    return scatter_reduce_block(input, index, src, at, reduce, include_self)  # type: ignore[no-any-return]
+    return scatter_reduce_block(input, index, src, at, reduce, include_self)
 
 
 def _check_reduce(input: Tensor, dim: int, index: Tensor, reduce: str) -> int:
@@ -949,7 +949,7 @@ def _index_functions(name: str, argument: str, doc: str) -> None:
     def out_of_place(input: Tensor, dim: int, index: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         other = args[0] if args else kwargs.pop(argument)
         call, tensors, params = _index_call(name, input, dim, index, other, **kwargs)
-        return call(*tensors, *params)  # type: ignore[no-any-return]
+        return call(*tensors, *params)
 
     def in_place(input: Tensor, dim: int, index: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         other = args[0] if args else kwargs.pop(argument)
@@ -1005,7 +1005,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
             "out of range: tried to access index "
             f"{int(array[(array >= size) | (array < -size)].reshape(-1)[0])} on a tensor of {size} elements."
         )
-    return take_block(input, index)  # type: ignore[no-any-return]
+    return take_block(input, index)
 
 
 @surface()
@@ -1016,7 +1016,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
             f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.scalar_name(indices.dtype)}"
         )
     if dim is None:
-        return input.reshape(-1).gather(0, indices.reshape(-1))  # type: ignore[no-any-return]
+        return input.reshape(-1).gather(0, indices.reshape(-1))
     ndim = input._array.ndim
     if ndim != indices._array.ndim:
         raise RuntimeError(
@@ -1027,8 +1027,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     size = input._array.shape[at]
     index = wrap(numpy.where(indices._array < 0, indices._array + size, indices._array))
     shape = numpy.broadcast_shapes(
-        input._array.shape[:at] + (1,) + input._array.shape[at + 1 :],
-        index._array.shape[:at] + (1,) + index._array.shape[at + 1 :],
+        (*input._array.shape[:at], 1, *input._array.shape[at + 1 :]),
+        (*index._array.shape[:at], 1, *index._array.shape[at + 1 :]),
     )
     wide = expand(input, (*shape[:at], size, *shape[at + 1 :]))
     return gather(wide, at, expand(index, (*shape[:at], index._array.shape[at], *shape[at + 1 :])), out=out)
@@ -1063,7 +1063,7 @@ put_zero.derivative(self=lambda F, g, index: F.put_zero(g, index))
 @surface()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with elements of ``source`` put (or added) at ``index``, counted in one row."""
-    return put_block(input, index, source, accumulate)  # type: ignore[no-any-return]
+    return put_block(input, index, source, accumulate)
 
 
 @surface(function=False)
@@ -1093,7 +1093,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
 @surface()
 def argwhere(input: Tensor) -> Tensor:
     """The places of the elements that are not zero, as rows."""
-    return nonzero(input)  # type: ignore[no-any-return]
+    return nonzero(input)
 
 
 surface(function=False, name="__getitem__")(_getitem)

@@ -297,14 +297,14 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(each < 0 for each in times):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(times)}: {list(times)}")
-    return repeat_block(input, times)  # type: ignore[no-any-return]
+    return repeat_block(input, times)
 
 
 @surface()
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
     times = spread("tile", dims)
-    return repeat_block(input, (1,) * (input._array.ndim - len(times)) + times)  # type: ignore[no-any-return]
+    return repeat_block(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
 @surface()
@@ -324,7 +324,7 @@ def repeat_interleave(
         raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({at}) = {source._array.shape[at]}")  # fmt: skip
     index = numpy.repeat(numpy.arange(source._array.shape[at]), counts.reshape(-1) if counts.size > 1 else int(counts))
-    return source.index_select(at, wrap(index))  # type: ignore[no-any-return]
+    return source.index_select(at, wrap(index))
 
 
 @surface(method=False)

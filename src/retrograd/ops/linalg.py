@@ -89,7 +89,7 @@ def _turned_array(x: Any) -> Any:
 
 def _turned_tensor(x: Tensor) -> Tensor:
     found = F.t(x) if x._array.ndim == 2 else transpose(x, -1, -2)
-    return found.conj() if x._array.dtype.kind == "c" else found  # type: ignore[no-any-return]
+    return found.conj() if x._array.dtype.kind == "c" else found
 
 
 ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array, _turned_tensor
@@ -184,14 +184,14 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    return F.mul(reshape(input, (-1, 1)), vec2, out=out)  # type: ignore[no-any-return]
+    return F.mul(reshape(input, (-1, 1)), vec2, out=out)
 
 
 @surface()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sum of products over the last dimension of both."""
     if input._array.ndim == 0 or other._array.ndim == 0:
-        return F.mul(input, other, out=out)  # type: ignore[no-any-return]
+        return F.mul(input, other, out=out)
     if input._array.shape[-1] != other._array.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
@@ -212,15 +212,15 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     a, b = input._array.ndim, other._array.ndim
     if a == 2 and b == 2:
-        return mm(input, other, out=out)  # type: ignore[no-any-return]
+        return mm(input, other, out=out)
     if a == 2 and b == 1:
-        return mv(input, other, out=out)  # type: ignore[no-any-return]
+        return mv(input, other, out=out)
     if a == 1 and b == 1:
-        return dot(input, other, out=out)  # type: ignore[no-any-return]
+        return dot(input, other, out=out)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
-        return mm(unsqueeze(input, 0), other).squeeze(0)  # type: ignore[no-any-return]
+        return mm(unsqueeze(input, 0), other).squeeze(0)
     return _batched(input, other)
 
 
@@ -232,7 +232,7 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
         _check_inner(shape[-1], y._array.shape[0], x, y)
         folded = reshape(x, (-1, shape[-1]))
         flat = mm(folded, y) if y._array.ndim == 2 else mv(folded, y)
-        return unsafe_view(flat, (*shape[:-1], *y._array.shape[1:]))  # type: ignore[no-any-return]
+        return unsafe_view(flat, (*shape[:-1], *y._array.shape[1:]))
     left = unsqueeze(x, 0) if x._array.ndim == 1 else x
     right = unsqueeze(y, -1) if y._array.ndim == 1 else y
     _check_inner(left._array.shape[-1], right._array.shape[-2], x, y)
@@ -246,7 +246,7 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     wide_right = reshape(expand(right, (*batch, k, m)), (count, k, m))
     found = bmm(wide_left, wide_right)
     shape = (*batch, *((n,) if x._array.ndim > 1 else ()), *((m,) if y._array.ndim > 1 else ()))
-    return unsafe_view(found, shape)  # type: ignore[no-any-return]
+    return unsafe_view(found, shape)
 
 
 def _batch_only(x: Tensor) -> Tensor:
@@ -377,7 +377,7 @@ def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    return x._array.shape if isinstance(x, Tensor) else x.shape  # type: ignore[no-any-return]
+    return x._array.shape if isinstance(x, Tensor) else x.shape
 
 
 addbmm.derivative(
@@ -477,7 +477,8 @@ def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], 
         for letter in term.replace("...", ""):
             if not letter.isalpha():
                 raise RuntimeError(
-                    f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation string, subscripts must be in [a-zA-Z]"
+                    f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation "
+                    "string, subscripts must be in [a-zA-Z]"
                 )
         own = len(term.replace("...", ""))
         rest = operand._array.ndim - own
@@ -576,7 +577,7 @@ def _aligned(x: Tensor, names: list[str], wanted: list[str]) -> Tensor:
 def _spread(x: Tensor, names: list[str], wanted: list[str], sizes: dict[str, int]) -> Tensor:
     found = _aligned(x, names, wanted)
     shape = tuple(sizes[name] for name in wanted)
-    return expand(found, shape) if found._array.shape != shape else found  # type: ignore[no-any-return]
+    return expand(found, shape) if found._array.shape != shape else found
 
 
 def _finished(x: Tensor, names: list[str], result: list[str]) -> Tensor:
@@ -605,7 +606,7 @@ def multi_dot(tensors: Any) -> Tensor:
     )
     if first:
         found = found.squeeze(0)
-    return found.squeeze(-1) if last else found  # type: ignore[no-any-return]
+    return found.squeeze(-1) if last else found
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -625,7 +626,7 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
     if i == j:
         return given[i]
     k = best[i, j]
-    return mm(_chain(given, best, i, k), _chain(given, best, k + 1, j))  # type: ignore[no-any-return]
+    return mm(_chain(given, best, i, k), _chain(given, best, k + 1, j))
 
 
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
@@ -649,7 +650,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
             f"{other._array.shape[dim]}"
         )
-    return cross_block(expand(input, shape), expand(other, shape), at)  # type: ignore[no-any-return]
+    return cross_block(expand(input, shape), expand(other, shape), at)
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
@@ -688,7 +689,8 @@ def _singular(np: Any, name: str, x: Any) -> LinAlgError:
             at = int(numpy.flatnonzero(pivots == 0)[0]) + 1
             batch = f"(Batch element {i}): " if x.ndim > 2 else ""
             what = {
-                "inv": f"The diagonal element {at} is zero, the inversion could not be completed because the input matrix is singular.",
+                "inv": f"The diagonal element {at} is zero, the inversion could not be completed because the input matrix "
+                "is singular.",
                 "solve": "The solver failed because the input matrix is singular.",
             }[name]
             return LinAlgError(f"linalg.{name}: {batch}{what}")
@@ -713,7 +715,7 @@ TENSORS.__dict__["matmul"] = matmul
 @surface(aliases=("inverse",), function=False, method=False)
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    return inv_block(A, out=out)  # type: ignore[no-any-return]
+    return inv_block(A, out=out)
 
 
 surface(name="inverse")(inv)
@@ -759,7 +761,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
                 f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
                 f"({a[-2]}x{a[-1]} and {b[-2] if not vector else rows}x{b[-1] if not vector else 1})"
             )
-    return solve_block(A, B, left, vector, out=out)  # type: ignore[no-any-return]
+    return solve_block(A, B, left, vector, out=out)
 
 
 @_block("det_block", "LinalgDetBackward0")
@@ -818,7 +820,7 @@ ARRAYS.__dict__["trace_of_product"], TENSORS.__dict__["trace_of_product"] = _tra
 @surface()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    return det_block(input, out=out)  # type: ignore[no-any-return]
+    return det_block(input, out=out)
 
 
 @_block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet"))
@@ -849,7 +851,7 @@ def slogdet(input: Tensor) -> Any:
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan if that is negative."""
     sign, log = slogdet_block(input)
-    return log + sign.log().detach()  # type: ignore[no-any-return]
+    return log + sign.log().detach()
 
 
 @_block("svdvals", "LinalgSvdBackward0", differentiable=1)

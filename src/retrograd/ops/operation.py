@@ -63,7 +63,7 @@ class Op:
         several: bool = False,
         holomorphic: bool = True,
     ) -> None:
-        code: CodeType = kernel.__code__  # type: ignore[attr-defined]
+        code: CodeType = kernel.__code__
         self.kernel = kernel
         self.kind = kind  # "pointwise", "view" or "general"
         self.name = name or kernel.__name__
@@ -72,8 +72,8 @@ class Op:
         self.tensors = names[1 : code.co_posonlyargcount]
         self.params = names[code.co_posonlyargcount :]
         self.positional = code.co_argcount - code.co_posonlyargcount  # how many of `params` may be positional
-        self.defaults: dict[str, Any] = dict(kernel.__kwdefaults__ or {})  # type: ignore[attr-defined]
-        given = kernel.__defaults__ or ()  # type: ignore[attr-defined]
+        self.defaults: dict[str, Any] = dict(kernel.__kwdefaults__ or {})
+        given = kernel.__defaults__ or ()
         for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
             self.defaults[key] = value
         self.floats = floats  # integers and booleans are calculated as floats
@@ -130,7 +130,7 @@ def arguments(rule: Rule) -> tuple[str, ...]:
     """The argument names of a rule."""
     if rule is None or isinstance(rule, (int, float)):
         return ()
-    code: CodeType = rule.__code__  # type: ignore[attr-defined]
+    code: CodeType = rule.__code__
     return code.co_varnames[: code.co_argcount]
 
 

@@ -44,9 +44,13 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
 @pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",))
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
-    if getattr(self, "dtype", None) == bool or getattr(other, "dtype", None) == bool:
+    if "b" in (_kind(self), _kind(other)):
         raise RuntimeError(_BOOL_MINUS)
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
+
+
+def _kind(x: Any) -> str:
+    return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
 _BOOL_MINUS = (
@@ -58,7 +62,7 @@ _BOOL_MINUS = (
 @pointwise(lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1, backward="RsubBackward1", in_place=False)
 def rsub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """``other - alpha * self``, element by element."""
-    if getattr(self, "dtype", None) == bool:
+    if _kind(self) == "b":
         raise RuntimeError(_BOOL_MINUS)
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
@@ -334,12 +338,9 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent``, element by element; either may be a number."""
     kind = exponent.__class__
     if kind is int or kind is float:
-        if isinstance(input, Tensor) and not (kind is float and input._array.dtype.kind in "biu"):
-            if input._array.dtype.kind != "b":
-                return pow_scalar(input, exponent, out=out)
+        if isinstance(input, Tensor) and input._array.dtype.kind not in ("biu" if kind is float else "b"):
+            return pow_scalar(input, exponent, out=out)
     elif isinstance(exponent, Tensor):
-        if not isinstance(input, Tensor):
-            return pow_tensor(input, exponent, out=out)
         return pow_tensor(input, exponent, out=out)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -744,8 +745,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
     call, tensors, params = _clamp_call(input, min, max)
     if params:
-        return call(_clamp_input(input, min, max), *params, out=out)  # type: ignore[no-any-return]
-    return call(*tensors, out=out)  # type: ignore[no-any-return]
+        return call(_clamp_input(input, min, max), *params, out=out)
+    return call(*tensors, out=out)
 
 
 @surface(aliases=("clip_",))

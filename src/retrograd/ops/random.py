@@ -237,7 +237,7 @@ def normal(
     shape = numpy.broadcast_shapes(*(each._array.shape for each in tensors))
     noise = draws.normal(_stream(generator), shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
-    return scaled_noise(*operands, noise, out=out)  # type: ignore[no-any-return]
+    return scaled_noise(*operands, noise, out=out)
 
 
 def _check_std(std: float) -> None:
@@ -262,8 +262,8 @@ def bernoulli(
 ) -> Tensor:
     """1 with the probability that each element says (or with ``p``), else 0."""
     if p is not None:
-        return input.clone().detach().bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
-    return bernoulli_block(input, _stream(generator), out=out)  # type: ignore[no-any-return]
+        return input.clone().detach().bernoulli_(p, generator=generator)
+    return bernoulli_block(input, _stream(generator), out=out)
 
 
 @surface(method=False)
@@ -414,11 +414,11 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if not training or p == 0 or input._array.size == 0:
         return input
     if p == 1:
-        return input.mul_(0.0) if inplace else input * 0.0  # type: ignore[no-any-return]
+        return input.mul_(0.0) if inplace else input * 0.0
     kind = input._array.dtype
     kept = draws.bernoulli(_stream(None), input._array.shape, kind, 1 - p)
     mask = wrap((kept / kind.type(1 - p)).astype(kind))
-    return input.mul_(mask) if inplace else input * mask  # type: ignore[no-any-return]
+    return input.mul_(mask) if inplace else input * mask
 
 
 __all__ = ["Generator", "default_generator", "dropout", "fork_rng"]

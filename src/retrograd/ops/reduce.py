@@ -93,10 +93,10 @@ def sum(
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
         if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
-            return sum(input, dim, keepdim).to(dtype)  # type: ignore[no-any-return]
+            return sum(input, dim, keepdim).to(dtype)
     if dim is None and not keepdim:
-        return sum_all(input, out=out)  # type: ignore[no-any-return]
-    return sum_dim(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+        return sum_all(input, out=out)
+    return sum_dim(input, dim, keepdim, out=out)
 
 
 @op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True)
@@ -134,8 +134,8 @@ def mean(
     if dtype is not None:
         input = input.to(dtype)
     if dim is None and not keepdim:
-        return mean_all(input, out=out)  # type: ignore[no-any-return]
-    return mean_dim(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+        return mean_all(input, out=out)
+    return mean_dim(input, dim, keepdim, out=out)
 
 
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
@@ -155,7 +155,7 @@ nansum_block.derivative(
 @surface()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
-    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)  # type: ignore[no-any-return]
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
 
 
 @surface()
@@ -243,7 +243,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """The product of all elements, or over ``dim``; integers are multiplied as int64."""
     if dtype is not None:
         input = input.to(dtype)
-    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)  # type: ignore[no-any-return]
+    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
 
 
 # -- Variance --------------------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "var")
-    return var_block(input, dim, correction, keepdim)  # type: ignore[no-any-return]
+    return var_block(input, dim, correction, keepdim)
 
 
 @surface()
@@ -332,7 +332,7 @@ def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "std")
-    return std_block(input, dim, correction, keepdim)  # type: ignore[no-any-return]
+    return std_block(input, dim, correction, keepdim)
 
 
 @surface(method=False)
@@ -501,13 +501,13 @@ _extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
 @surface()
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The largest elements over ``dim`` (an int or several; all by default)."""
-    return amax_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+    return amax_block(input, dim, keepdim, out=out)
 
 
 @surface()
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The smallest elements over ``dim`` (an int or several; all by default)."""
-    return amin_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+    return amin_block(input, dim, keepdim, out=out)
 
 
 _Aminmax = named("aminmax", ("min", "max"))
@@ -540,7 +540,7 @@ def _arg(name: str, what: str) -> None:
 
     def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
         at = None if dim is None else dimension(dim, input._array.ndim)
-        return block(input, at, keepdim, out=out)  # type: ignore[no-any-return]
+        return block(input, at, keepdim, out=out)
 
     surfaced.__name__ = surfaced.__qualname__ = "arg" + name
     surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
@@ -562,7 +562,7 @@ def _whether(name: str, doc: str) -> None:
     block = op(function=False, method=False)(kernel)
 
     def surfaced(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, **kwargs: Any) -> Tensor:
-        return block(input, kwargs.get("axis", dim), keepdim, out=out)  # type: ignore[no-any-return]
+        return block(input, kwargs.get("axis", dim), keepdim, out=out)
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = doc
@@ -582,7 +582,7 @@ def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
 @surface()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements are not zero, of all or over ``dim``."""
-    return count_nonzero_block(input, dim)  # type: ignore[no-any-return]
+    return count_nonzero_block(input, dim)
 
 
 # -- Middle and most frequent ----------------------------------------------------------------------------------------
@@ -748,7 +748,7 @@ def vector_norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
         )
-    return vector_norm_block(x, float(ord), dim, keepdim, out=out)  # type: ignore[no-any-return]
+    return vector_norm_block(x, float(ord), dim, keepdim, out=out)
 
 
 @surface()
@@ -757,7 +757,7 @@ def norm(
 ) -> Tensor:
     """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
     if p == "nuc":
-        return F.svdvals(input).sum(-1, keepdim)  # type: ignore[no-any-return]
+        return F.svdvals(input).sum(-1, keepdim)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     if input.dtype.category < dtypes.FLOATING and dtype is None:
@@ -791,7 +791,7 @@ logsumexp_block.derivative(
 @surface()
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
-    return logsumexp_block(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+    return logsumexp_block(input, dim, keepdim, out=out)
 
 
 # -- Running sums and products ---------------------------------------------------------------------------------------
@@ -819,7 +819,7 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
     """Running sums along ``dim``."""
     source = input if dtype is None else input.to(dtype)
-    return cumsum_block(source, dimension(dim, input._array.ndim), out=out)  # type: ignore[no-any-return]
+    return cumsum_block(source, dimension(dim, input._array.ndim), out=out)
 
 
 @surface(function=False)
@@ -858,7 +858,7 @@ cumprod_block.derivative(self=_cumprod_rule)
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
     """Running products along ``dim``."""
     source = input if dtype is None else input.to(dtype)
-    return cumprod_block(source, dimension(dim, input._array.ndim), out=out)  # type: ignore[no-any-return]
+    return cumprod_block(source, dimension(dim, input._array.ndim), out=out)
 
 
 @surface(function=False)
@@ -927,4 +927,4 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 @surface()
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
-    return logcumsumexp_block(input, dimension(dim, input._array.ndim))  # type: ignore[no-any-return]
+    return logcumsumexp_block(input, dimension(dim, input._array.ndim))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -121,7 +122,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         return _view_dtype(input, size[0])
     if dtype is not None:
         return _view_dtype(input, dtype)
-    return view_block(input, spread("view", size))  # type: ignore[no-any-return]
+    return view_block(input, spread("view", size))
 
 
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
@@ -138,7 +139,7 @@ def _view_dtype(input: Tensor, target: Any) -> Tensor:
             f"self.size(-1) must be divisible by {want // have} to view {dtypes.scalar_name(input.dtype)} as "
             f"{dtypes.scalar_name(target)} (different element sizes), but got {input._array.shape[-1]}"
         )
-    return view_dtype(input, target.numpy)  # type: ignore[no-any-return]
+    return view_dtype(input, target.numpy)
 
 
 @op(view=True, name="view_dtype", function=False, method=False)
@@ -150,7 +151,7 @@ def view_dtype(np: Any, self: Any, /, target: Any) -> Any:
 @surface(function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``."""
-    return view_block(input, other._array.shape)  # type: ignore[no-any-return]
+    return view_block(input, other._array.shape)
 
 
 @op(name="reshape_copy", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
@@ -169,8 +170,8 @@ def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     size = resolved(input._array.shape, spread("reshape", given))
     array = input._array
     if array.flags.c_contiguous or view_strides(array.shape, array.strides, size) is not None:
-        return view_block(input, size)  # type: ignore[no-any-return]
-    return unsafe_view(clone(input, memory_format=_contiguous()), size)  # type: ignore[no-any-return]
+        return view_block(input, size)
+    return unsafe_view(clone(input, memory_format=_contiguous()), size)
 
 
 def _contiguous() -> Any:
@@ -259,7 +260,7 @@ unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 @surface()
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new dimension of size 1 at ``dim``."""
-    return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))  # type: ignore[no-any-return]
+    return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
 @_view("squeeze_all", "SqueezeBackward0")
@@ -293,10 +294,10 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several)."""
     if dim is None:
-        return squeeze_all(input)  # type: ignore[no-any-return]
+        return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
-        return squeeze_dims(input, tuple(dimension(each, input._array.ndim) for each in dim))  # type: ignore[no-any-return]
-    return squeeze_dim(input, dimension(dim, input._array.ndim))  # type: ignore[no-any-return]
+        return squeeze_dims(input, tuple(dimension(each, input._array.ndim) for each in dim))
+    return squeeze_dim(input, dimension(dim, input._array.ndim))
 
 
 # -- Stretching ------------------------------------------------------------------------------------------------------
@@ -305,19 +306,19 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @surface(function=False, name="expand")
 def expand_method(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
-    return expand(input, spread("expand", size))  # type: ignore[no-any-return]
+    return expand(input, spread("expand", size))
 
 
 @surface(function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Stretched to the shape of ``other``."""
-    return expand(input, other._array.shape)  # type: ignore[no-any-return]
+    return expand(input, other._array.shape)
 
 
 @surface()
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """Stretched to ``size``."""
-    return expand(input, spread("broadcast_to", (size,)))  # type: ignore[no-any-return]
+    return expand(input, spread("broadcast_to", (size,)))
 
 
 @surface(method=False)
@@ -362,7 +363,7 @@ transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, di
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, without copying."""
     ndim = input._array.ndim
-    return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))  # type: ignore[no-any-return]
+    return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
 
 
 @_view("t", "TBackward0")
@@ -379,7 +380,7 @@ def t(input: Tensor) -> Tensor:
     """A matrix with rows and columns exchanged; a tensor of fewer dimensions as it is."""
     if input._array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
-    return t_block(input)  # type: ignore[no-any-return]
+    return t_block(input)
 
 
 @_view("permute", "PermuteBackward0")
@@ -408,7 +409,7 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     order = tuple(dimension(each, ndim) for each in given)
     if len(set(order)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return permute_block(input, order)  # type: ignore[no-any-return]
+    return permute_block(input, order)
 
 
 @surface(aliases=("moveaxis",))
@@ -428,14 +429,14 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     rest = iter(axis for axis in range(ndim) if axis not in sources)
     places = dict(zip(targets, sources, strict=True))
     order = tuple(places[axis] if axis in places else next(rest) for axis in range(ndim))
-    return permute_block(input, order)  # type: ignore[no-any-return]
+    return permute_block(input, order)
 
 
 @surface(function=False, name="adjoint")
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
     result = transpose(input, -2, -1)
-    return result.conj() if input.is_complex() else result  # type: ignore[no-any-return]
+    return result.conj() if input.is_complex() else result
 
 
 def _turned(self: Tensor) -> Tensor:
@@ -444,7 +445,7 @@ def _turned(self: Tensor) -> Tensor:
 
 
 def _numpy_t(self: Tensor) -> Tensor:
-    return permute_block(self, (1, 0))  # type: ignore[no-any-return]
+    return permute_block(self, (1, 0))
 
 
 def _matrix_turned(self: Tensor) -> Tensor:
@@ -501,7 +502,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     at, where = dimension(dim, len(shape)), index.__index__()
     if not -shape[at] <= where < shape[at]:
         raise IndexError(f"select(): index {where} out of range for tensor of size {list(shape)} at dimension {at}")
-    return select_block(input, at, where)  # type: ignore[no-any-return]
+    return select_block(input, at, where)
 
 
 @_view("slice", "SliceBackward0")
@@ -542,7 +543,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     begin = begin + shape[at] if begin < 0 else begin
     if begin + length > shape[at]:
         raise RuntimeError(f"start ({begin}) + length ({length}) exceeds dimension size ({shape[at]}).")
-    return slice_block(input, at, begin, begin + length, 1)  # type: ignore[no-any-return]
+    return slice_block(input, at, begin, begin + length, 1)
 
 
 @_view("unbind", "UnbindBackward0", several=True)
@@ -567,7 +568,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along dimension ``dim``, as a tuple of views."""
     if input._array.ndim == 0:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-    return unbind_block(input, dimension(dim, input._array.ndim))  # type: ignore[no-any-return]
+    return unbind_block(input, dimension(dim, input._array.ndim))
 
 
 @_view("split_sizes", "SplitWithSizesBackward0", several=True)
@@ -591,7 +592,7 @@ def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
 
 
 def _split_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, sizes: Any, dim: int) -> Any:
-    shapes = tuple(self_shape[:dim] + (size,) + self_shape[dim + 1 :] for size in sizes)
+    shapes = tuple((*self_shape[:dim], size, *self_shape[dim + 1 :]) for size in sizes)
     return F.cat_or_zeros(g, shapes, self_dtype, dim)
 
 
@@ -609,7 +610,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
             f"split_with_sizes expects split_sizes to sum exactly to {input._array.shape[at]} (input tensor's size at "
             f"dimension {dim}), but got split_sizes={list(sizes)}"
         )
-    return split_sizes_call(input, sizes, at)  # type: ignore[no-any-return]
+    return split_sizes_call(input, sizes, at)
 
 
 split_sizes_call: Any = split_sizes
@@ -626,7 +627,7 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and whole:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
-    return split_even(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
+    return split_even(input, _even_sizes(whole, size), at)
 
 
 def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
@@ -645,8 +646,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     whole = input._array.shape[at]
     size = -(-whole // chunks)
     if size == 0:
-        return split_sizes_call(input, (0,) * chunks, at)  # type: ignore[no-any-return]
-    return split_even(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
+        return split_sizes_call(input, (0,) * chunks, at)
+    return split_even(input, _even_sizes(whole, size), at)
 
 
 @surface()
@@ -668,7 +669,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0, **kwargs
             cuts.append(cuts[-1] + small + (i < larger))
     else:
         cuts = [0, *given, whole]
-    return tuple(slice_block(input, at, *_bounds(a, b, whole), 1) for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(slice_block(input, at, *_bounds(a, b, whole), 1) for a, b in itertools.pairwise(cuts))
 
 
 def _bounds(start: int, end: int, whole: int) -> tuple[int, int]:
@@ -740,7 +741,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return diagonal_block(input, offset, first, second)  # type: ignore[no-any-return]
+    return diagonal_block(input, offset, first, second)
 
 
 @surface()
@@ -752,7 +753,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     result = diag_embed(input, diagonal) if ndim == 1 else diagonal_block(input, diagonal, 0, 1).clone()
     if out is not None:
         write_array(out, result._array)
-        return out  # type: ignore[no-any-return]
+        return out
     return result
 
 
@@ -780,7 +781,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return diag_embed_block(input, offset, first, second)  # type: ignore[no-any-return]
+    return diag_embed_block(input, offset, first, second)
 
 
 @surface()
@@ -882,7 +883,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
         raise RuntimeError(
             f"dim {next(each for each in order if order.count(each) > 1)} appears multiple times in the list of dims"
         )
-    return flip_block(input, order)  # type: ignore[no-any-return]
+    return flip_block(input, order)
 
 
 @surface()
@@ -890,7 +891,7 @@ def fliplr(input: Tensor) -> Tensor:
     """Columns in reverse order."""
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return flip_block(input, (1,))  # type: ignore[no-any-return]
+    return flip_block(input, (1,))
 
 
 @surface()
@@ -898,7 +899,7 @@ def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return flip_block(input, (0,))  # type: ignore[no-any-return]
+    return flip_block(input, (0,))
 
 
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
@@ -917,7 +918,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     axes = () if dims is None else tuple(dimension(each, input._array.ndim) for each in ints(dims))
     if len(steps) != len(axes) and not (not axes and len(steps) == 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
-    return roll_block(input, steps, axes)  # type: ignore[no-any-return]
+    return roll_block(input, steps, axes)
 
 
 @surface()
@@ -930,10 +931,10 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     if k == 0:
         return clone(input)
     if k == 2:
-        return flip_block(input, (first, second))  # type: ignore[no-any-return]
+        return flip_block(input, (first, second))
     if k == 1:
         return transpose(flip_block(input, (second,)), first, second)
-    return flip_block(transpose(input, first, second), (second,))  # type: ignore[no-any-return]
+    return flip_block(transpose(input, first, second), (second,))
 
 
 @_view("unfold", "UnfoldBackward0")
@@ -976,7 +977,7 @@ def unfold(input: Tensor, dimension_: int = 0, size: int = 1, step: int = 1, **k
         raise RuntimeError(f"maximum size for tensor at dimension {at} is {whole} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    return unfold_block(input, at, size, step)  # type: ignore[no-any-return]
+    return unfold_block(input, at, size, step)
 
 
 # -- Through strides -------------------------------------------------------------------------------------------------
@@ -1011,7 +1012,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{input._array.itemsize} requiring a storage size of {(reach + 1) * input._array.itemsize} are out of "
             f"bounds for storage of size {available * input._array.itemsize}"
         )
-    return as_strided_block(input, whole, Geometry(shape, strides, offset))  # type: ignore[no-any-return]
+    return as_strided_block(input, whole, Geometry(shape, strides, offset))
 
 
 # -- Complex views ---------------------------------------------------------------------------------------------------
@@ -1088,7 +1089,7 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary part of a complex tensor, as a view."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return imag_block(input)  # type: ignore[no-any-return]
+    return imag_block(input)
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -1106,7 +1107,7 @@ PROPERTIES["imag"] = property(imag, _set_imag, doc="The imaginary part, as a vie
 @surface()
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; a real tensor itself."""
-    return input.conj_physical() if input.is_complex() else input  # type: ignore[no-any-return]
+    return input.conj_physical() if input.is_complex() else input
 
 
 @surface(aliases=("resolve_neg",))
@@ -1142,7 +1143,7 @@ def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
             f"Expected object of scalar type {dtypes.scalar_name(real.dtype)} but got scalar type "
             f"{dtypes.scalar_name(imag.dtype)} for second argument"
         )
-    return complex_pair(real, imag, out=out)  # type: ignore[no-any-return]
+    return complex_pair(real, imag, out=out)
 
 
 # -- In place: the same tensor shown otherwise -----------------------------------------------------------------------

@@ -56,13 +56,13 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 @surface()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
-    return sort_block(input, dimension(dim, input._array.ndim), descending)[1]  # type: ignore[no-any-return]
+    return sort_block(input, dimension(dim, input._array.ndim), descending)[1]
 
 
 @surface()
 def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension."""
-    return sort_block(input, 0, False)[0]  # type: ignore[no-any-return]
+    return sort_block(input, 0, False)[0]
 
 
 @op(
@@ -244,4 +244,4 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Whether each element is among ``test_elements``."""
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in (elements, test_elements)]
-    return wrap(numpy.asarray(numpy.isin(*arrays, invert=invert)))
+    return wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert)))

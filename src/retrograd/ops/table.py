@@ -9,7 +9,8 @@ The decorated function is the kernel: arrays in, an array out. Its first paramet
 before the slash, parameters after it. A rule is a partial derivative (multiplied by the incoming gradient ``g``) or, if
 it names ``g``, the gradient itself; a number stands for a constant one. The names of its arguments say what is kept
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``,
-``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of ``F`` may be used.
+``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of
+``F`` may be used.
 How a declaration becomes a fast function is the business of ``calls.py``.
 """
 
@@ -141,7 +142,7 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequen
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
     specialise(operation)  # type: ignore[name-defined] # noqa: F821 - found in the globals that _stub gives it
-    return function(*args, **kwargs)  # type: ignore[name-defined] # noqa: F821
+    return function(*args, **kwargs)  # noqa: F821
 
 
 def _stub(op: Op) -> Any:
@@ -158,3 +159,6 @@ def _stub(op: Op) -> Any:
     made.derivative = op.derivative  # type: ignore[attr-defined]
     op.function = made  # type: ignore[attr-defined]
     return made
+
+
+__all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "pointwise", "surface"]
