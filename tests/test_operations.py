@@ -79,10 +79,13 @@ def test_agrees_with_torch(family: str, sample: Sample) -> None:
     outs = sample.evaluate(torch, tensors)
     assert len(outs) == len(expected["results"])
     for out, wanted in zip(outs, expected["results"], strict=True):
-        agree(out, wanted, "value", 1e-9)
+        agree(out, wanted, "value", 1e-6 if wanted.get("dtype") in ("float32", "complex64") else 1e-9)
     nodes = [None if getattr(out, "grad_fn", None) is None else type(out.grad_fn).__name__ for out in outs]
     assert nodes == expected["nodes"]
-    if sample.smooth:
+    if "refused" in expected:
+        with pytest.raises(RuntimeError):
+            derivatives(torch, outs, list(tensors.values()))
+    elif sample.smooth:
         for order, got in zip(("first", "second"), derivatives(torch, outs, list(tensors.values())), strict=True):
             for one, wanted in zip(got, expected[order], strict=True):
                 # No gradient and a gradient of zeros are the same number.
@@ -96,7 +99,7 @@ def test_agrees_with_torch(family: str, sample: Sample) -> None:
 
 @pytest.mark.parametrize(("family", "sample"), SMOOTH)
 def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample) -> None:
-    if "error" in golden(family)[sample.expression]:
+    if {"error", "refused"} & golden(family)[sample.expression].keys():
         pytest.skip("PyTorch refuses this call; that it does is tested above")
     arrays = sample.arrays()
     names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
@@ -113,12 +116,12 @@ def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample
             tensors[name].requires_grad_()
         total = weighted_sum(torch, sample.evaluate(torch, tensors))
         if order == 0:
-            return float(total)
+            return total.item()
         wanted = [tensors[name] for name in names]
         found = torch.autograd.grad(total, wanted, create_graph=order > 1, allow_unused=True)
         slope = _slope(found, [step[name] for name in names])
         if order == 1:
-            return float(slope)
+            return float(getattr(slope, "detach", lambda: slope)())
         if not getattr(slope, "requires_grad", False):
             return 0.0
         again = torch.autograd.grad(slope, wanted, allow_unused=True)

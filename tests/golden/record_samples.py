@@ -21,6 +21,8 @@ from tests.weights import derivatives
 def plain(tensor: Any) -> dict[str, Any]:
     """A tensor as JSON: dtype, shape and flat numbers (complex ones as pairs, non-finite ones as text)."""
     tensor = tensor.detach().resolve_conj()
+    if tensor._is_zerotensor():
+        tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
     found: dict[str, Any] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
@@ -49,7 +51,10 @@ def record(sample: Sample) -> dict[str, Any]:
         "nodes": [None if getattr(each, "grad_fn", None) is None else type(each.grad_fn).__name__ for each in outs],
     }
     if sample.smooth:
-        first, second = derivatives(torch, outs, list(tensors.values()))
+        try:
+            first, second = derivatives(torch, outs, list(tensors.values()))
+        except RuntimeError as error:
+            return {**found, "refused": str(error).splitlines()[0]}
         found["first"] = [None if each is None else plain(each) for each in first]
         found["second"] = [None if each is None else plain(each) for each in second]
     return found

@@ -81,12 +81,11 @@ def _sweep(
         if place.__class__ is Output:
             node = place.node
             if needed is None or node in needed:
-                if node in several:
-                    several[node][place.position] = grad
-                else:
+                if node not in several:
                     several[node] = [None] * node.outputs
-                    several[node][place.position] = grad
                     heappush(heap, (node.number, node))
+                held = several[node][place.position]
+                several[node][place.position] = grad if held is None else held if grad is None else held + grad
             continue
         if needed is not None and place not in needed:
             continue

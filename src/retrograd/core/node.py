@@ -107,9 +107,9 @@ class Node:
         """As :meth:`vjp` for Tensors, recording what it does."""
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
-    def place(self) -> Any:
-        """Where the gradient of this node's saved result arrives (see Note [Results saved by in-place operations])."""
-        return self
+    def place(self, position: int, value: Any) -> Any:
+        """Where the gradient of a saved result arrives (see Note [Results saved by in-place operations])."""
+        return self if self.outputs == 1 else Output(self, position, value.shape, value.dtype)
 
     # -- what a user sees
 

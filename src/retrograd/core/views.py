@@ -27,7 +27,7 @@ from typing import Any
 from . import where
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
-from .modes import in_inference, recording
+from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number
 from .tensor import Tensor, address, element_strides, memory_of
 
@@ -37,13 +37,13 @@ DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
 class View:
     """What a tensor is a view of, and under which circumstances it was made."""
 
-    __slots__ = ("base", "made", "relift", "seen")
+    __slots__ = ("base", "made", "maker", "seen")
 
-    def __init__(self, base: Tensor, seen: int, made: int, relift: Any = None) -> None:
+    def __init__(self, base: Tensor, seen: int, made: int) -> None:
         self.base = base  # never itself a view
         self.seen = seen  # the version at which the view's place in the graph was right
         self.made = made  # in which mode it was made, or by an operation that returns several views
-        self.relift = relift  # remakes the view from its base where strides can not say how (real, imag, view by dtype)
+        self.maker = "an operation"  # the name of the operation, for errors
 
 
 class Geometry:
@@ -72,10 +72,7 @@ def current(x: Tensor) -> Any:
     if base._node is None and x._node is not None:
         return x._node
     _refuse_view(view, "is a view and its base or another view of its base has been modified inplace")
-    if view.relift is not None:
-        x._node = view.relift(base)._node
-    else:
-        x._node = _as_strided_node(x._array, base)
+    x._node = _as_strided_node(x._array, base)
     view.seen = x._cell[0]
     return x._node
 
@@ -84,6 +81,13 @@ Tensor.current = staticmethod(current)
 
 
 def _as_strided_node(array: Any, base: Tensor) -> Node:
+    if base._array.dtype.kind == "c" and array.dtype.kind == "f":
+        # A view of the parts of complex numbers: through the tensor that shows them all.
+        before = set_recording(True)
+        try:
+            base = LEVEL[Tensor].view_as_real(base)
+        finally:
+            set_recording(before)
     node = AsStridedView()
     node.edges = (base._node,)
     node.number = next_number()
@@ -113,9 +117,10 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 class CopySlices(Node):
     """The node of a base of which a view was modified in place (see Note [CopySlices])."""
 
-    __slots__ = ("inner", "part", "whole")
+    __slots__ = ("inner", "pairs", "part", "whole")
     __module__ = "builtins"
     inner: Node
+    pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
     part: Geometry
     whole: Geometry
 
@@ -131,20 +136,24 @@ class CopySlices(Node):
 
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         level = level_of(grad)
+        if self.pairs:
+            grad = level.view_as_real(grad)
         grads = vjp(level.strided_read(grad, self.whole, self.part), edges, keep)
         if len(edges) == 1:
             grads = (grads,)
         rest = level.strided_write(grad, grads[0], self.whole, self.part) if edges[0] is not None else None
+        if self.pairs and rest is not None:
+            rest = level.view_as_complex(rest)
         return rest if len(edges) == 1 else (rest, *grads[1:])
 
 
-def _inner_place(copy: weakref.ref[CopySlices], array: Any, base: weakref.ref[Tensor]) -> Any:
-    node, tensor = copy(), base()
-    if node is None or tensor is None:
-        return node
+def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
+    node = copy()
+    if node is None:
+        return None
     place = AsStridedView()
     place.edges, place.number = (node,), next_number()
-    place.shape, place.dtype, place.hooks = array.shape, array.dtype, None
+    place.shape, place.dtype, place.hooks = shape, dtype, None
     place.code, place.instruction = node.code, node.instruction
     place.whole, place.part = node.whole, node.part
     return place
@@ -211,7 +220,7 @@ def _refuse_view(view: View, what: str) -> None:
         )  # fmt: skip
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(
-            f"Output 0 of {view.relift or 'an operation'} {what}. This view is the output of a function that returns "
+            f"Output 0 of {view.maker} {what}. This view is the output of a function that returns "
             "multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
             "the inplace operation by an out-of-place one."
         )
@@ -239,11 +248,12 @@ def rebase(x: Tensor, node: Node) -> None:
         copy.shape, copy.dtype, copy.hooks = base._array.shape, base._array.dtype, None
         copy.code, copy.instruction = node.code, node.instruction
         copy.inner = node
-        copy.whole, copy.part = geometry(base._array, base._array), geometry(x._array, base._array)
+        copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
+        shown = LEVEL[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
+        copy.whole, copy.part = geometry(shown, base._array), geometry(x._array, base._array)
         base._node = copy
-        owner, held = weakref.ref(copy), weakref.ref(base)
-        array = x._array
-        node.__dict__["place"] = lambda: _inner_place(owner, array, held)
+        owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
+        node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
         x._node = _as_strided_node(x._array, base)
         view.seen = x._cell[0] if x._cell is not None else 0
     if hooks is not None and hooks.retaining is not None and x._node is not None:
@@ -253,28 +263,19 @@ def rebase(x: Tensor, node: Node) -> None:
         x.retain_grad()
 
 
-def view_of(x: Tensor, array: Any, made: int | None = None, relift: Any = None) -> Tensor:
+def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     """A Tensor of ``array``, which lies in the memory of ``x``; its place in the graph is for the caller to set."""
     out: Tensor = object.__new__(Tensor)
     out._array = array
-    out._node = None
+    out._node = out._grad = None
     cell = out._cell = x._cell
-    out._grad = None
     outer = x._view
     if made is None:
-        made = (outer.made if outer is not None else DEFAULT) if recording() else _mode_now()
-        if made == MULTI_OUTPUT:
-            made = DEFAULT
-    base = x if outer is None else outer.base
-    if (
-        outer is not None
-        and outer.relift is not None
-        and relift is None
-        and made != MULTI_OUTPUT
-        and callable(outer.relift)
-    ):
-        relift = outer.relift
-    out._view = None if cell is None else View(base, cell[0], made, relift)
+        if not recording():
+            made = _mode_now()
+        else:
+            made = DEFAULT if outer is None or outer.made == MULTI_OUTPUT else outer.made
+    out._view = None if cell is None else View(x if outer is None else outer.base, cell[0], made)
     return out
 
 

@@ -8,8 +8,19 @@ import numpy
 
 from ..core.absent import absent
 from ..core.tensor import Tensor, wrap
-from ..ops.activate import elu, gelu, hardtanh, leaky_relu, log_softmax, logsigmoid, silu, softmax, softplus
-from ..ops.index import gather
+from ..ops.activate import (
+    elu,
+    gelu,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    mse_loss_block,
+    nll_loss_block,
+    silu,
+    softmax,
+    softplus,
+)
 from ..ops.linalg import addmm, matmul
 from ..ops.pointwise import relu, sigmoid, tanh
 from ..ops.random import dropout
@@ -26,19 +37,21 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return found if bias is None else found + bias
 
 
+def _checked(reduction: str) -> str:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
 def _reduced(each: Tensor, reduction: str) -> Tensor:
-    if reduction == "none":
-        return each
     if reduction == "mean":
         return mean(each)
-    if reduction == "sum":
-        return sum(each)
-    raise ValueError(f"{reduction} is not a valid value for reduction")
+    return sum(each) if _checked(reduction) == "sum" else each
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The mean of the squares of the differences (``reduction``: mean, sum or none)."""
-    return _reduced((input - target) ** 2, reduction)
+    return mse_loss_block(input, target, _checked(reduction))
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -48,8 +61,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 def nll_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The mean of ``-input[i, target[i]]``: ``input`` (N, classes) log-probabilities, ``target`` (N) integers."""
-    picked = -gather(input, 1, target.reshape(-1, 1)).squeeze(1)
-    return _reduced(picked, reduction)
+    return nll_loss_block(input, target, _checked(reduction))
 
 
 def cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

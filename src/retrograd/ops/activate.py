@@ -6,6 +6,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy
+
 from ..core.dtypes import of, scalar_name
 from ..core.tensor import Tensor, dimension
 from .table import op, pointwise, surface
@@ -176,3 +178,56 @@ def _cdf(np: Any, x: Any) -> Any:
 def normal_cdf(np: Any, self: Any, /) -> Any:
     """The probability that a normal variable is below each element."""
     return _cdf(np, self)
+
+
+# -- Losses ----------------------------------------------------------------------------------------------------------
+
+
+def _reduced(np: Any, each: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return each
+    total = np.add.reduce(each, None)
+    return total / each.dtype.type(each.size) if reduction == "mean" else total
+
+
+@op(backward="MseLossBackward0", name="mse_loss_block", opmath=True, function=False, method=False)
+def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
+    """Squares of differences, their mean or their sum."""
+    gap = self - target
+    return _reduced(np, gap * gap, reduction)
+
+
+def _mse_slope(F: Any, g: Any, self: Any, target: Any, self_shape: Any, target_shape: Any, reduction: str) -> Any:
+    count = math.prod(numpy.broadcast_shapes(self_shape, target_shape)) if reduction == "mean" else 1
+    return g * ((self - target) * (2.0 / count))
+
+
+mse_loss_block.derivative(
+    self=_mse_slope,
+    target=lambda F, g, self, target, self_shape, target_shape, reduction: (
+        -_mse_slope(F, g, self, target, self_shape, target_shape, reduction)
+    ),
+)
+
+
+@op(backward="NllLossBackward0", name="nll_loss_block", opmath=True, function=False, method=False)
+def nll_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
+    """``-self[i, target[i]]``, their mean or their sum."""
+    if target.size and (int(target.min()) < 0 or int(target.max()) >= self.shape[1]):
+        bad = int(target[(target < 0) | (target >= self.shape[1])][0])
+        raise IndexError(f"Target {bad} is out of bounds.")
+    return _reduced(np, -self[np.arange(target.shape[0]), target], reduction)
+
+
+@op(name="nll_loss_backward", function=False, method=False, linear=True)
+def nll_loss_backward(np: Any, self: Any, target: Any, /, shape: tuple[int, ...], reduction: str) -> Any:
+    """The gradient of ``nll_loss``: one number in each row."""
+    out = np.zeros(shape, self.dtype)
+    out[np.arange(target.shape[0]), target] = -self / self.dtype.type(target.shape[0] if reduction == "mean" else 1)
+    return out
+
+
+nll_loss_block.derivative(
+    self=lambda F, g, self_shape, target, reduction: F.nll_loss_backward(g, target, self_shape, reduction)
+)
+nll_loss_backward.derivative(self=lambda F, g, target, reduction: F.nll_loss_block(g, target, reduction))

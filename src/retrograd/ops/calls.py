@@ -37,10 +37,11 @@ FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 # --- Nodes ----------------------------------------------------------------------------------------------------------
 
 
-def node_class(op: Any, conjugate: bool = False) -> type[Node]:
+def node_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
     """The class of this operation's nodes; complex numbers have one of their own, whose rules conjugate."""
+    key = conjugate, in_place and op.in_place_backward != op.backward
     try:
-        return op.nodes[conjugate]
+        return op.nodes[key]
     except KeyError:
         pass
     kept = op.saved()
@@ -53,8 +54,8 @@ def node_class(op: Any, conjugate: bool = False) -> type[Node]:
     body["__slots__"] = tuple(slots)
     if op.has_rules:
         body["vjp"], body["vjp_recorded"] = _lazy_vjp(op, kept, conjugate, False), _lazy_vjp(op, kept, conjugate, True)
-    made = type(op.backward, (Node,), body)
-    op.nodes[conjugate] = made
+    made = type(op.in_place_backward if key[1] else op.backward, (Node,), body)
+    op.nodes[key] = made
     return made
 
 
@@ -79,7 +80,7 @@ def lift(node: Any, each: Any, value: Any) -> Any:
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return value
     cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
-    place = node.edges[each.index] if each.kind == "tensor" else node.place()
+    place = node.edges[each.index] if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
         raise stale(node, value, cell, seen, place)
     if value.dtype.kind not in "fcV":
@@ -92,7 +93,8 @@ def _lazy_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool) -> An
 
     def first(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         made = _compile_vjp(op, kept, conjugate, record)
-        setattr(node_class(op, conjugate), "vjp_recorded" if record else "vjp", made)
+        kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
+        setattr(kind, "vjp_recorded" if record else "vjp", made)
         return made(node, grad, edges, keep)
 
     return first
@@ -139,7 +141,7 @@ def _load(each: Any, record: bool, conjugate: bool) -> list[str]:
     lines = [f"    if {_any_edge(each.rules)}:", f"        {name} = node.s_{name}"]
     lines.append(f"        if {name} is None: raise freed(node)")
     lines.append(f"        c = node.c_{name}")
-    place = f"node.edges[{each.index}]" if each.kind == "tensor" else "node.place()"
+    place = f"node.edges[{each.index}]" if each.kind == "tensor" else f"node.place({each.index}, {name})"
     lines.append(f"        if c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
     if record:
         lines.append(f"        if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
@@ -204,26 +206,26 @@ def _caller(op: Any) -> list[str]:
         return [*lines, f"    {slow}"]
     lines.append(f"    if out is not None: {slow}")
     for i, name in enumerate(names):
-        lines.append(f"    k = {name}.__class__")
-        lines.append("    if k is Tensor or k in PLAIN:")
-        lines.append(f"        a{i} = {name}._array")
-        lines.append(f"        n{i} = {name}._node if {name}._view is None else current({name})")
+        lines.append(f"    _k = {name}.__class__")
+        lines.append("    if _k is Tensor or _k in PLAIN:")
+        lines.append(f"        _a{i} = {name}._array")
+        lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
         if op.kind != "view":
-            lines.append(f"        if a{i}.dtype is not {'d' if i else 'F32'}" + (
-                f": {slow}" if i else " and a0.dtype is not F64: " + slow))  # fmt: skip
+            lines.append(f"        if _a{i}.dtype is not {'_d' if i else 'F32'}" + (
+                f": {slow}" if i else " and _a0.dtype is not F64: " + slow))  # fmt: skip
         if i == 0:
-            lines.append(f"        if a0.__class__ is not ndarray: {slow}")
-            lines.append("        d = a0.dtype")
+            lines.append(f"        if _a0.__class__ is not ndarray: {slow}")
+            lines.append("        _d = _a0.dtype")
         if i and op.kind == "pointwise":
-            lines.append(f"    elif k in NUMBERS: a{i} = {name}; n{i} = None")
+            lines.append(f"    elif _k in NUMBERS: _a{i} = {name}; _n{i} = None")
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
-    call = ", ".join(["np", *(f"a{i}" for i in range(count)), *keywords])
-    lines += ["    try:", f"        r = kernel({call})"]
-    lines.append("        if r.__class__ is not ndarray: r = asarray(r)")
+    call = ", ".join(["np", *(f"_a{i}" for i in range(count)), *keywords])
+    lines += ["    try:", f"        _r = kernel({call})"]
+    lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += ["    " + each for each in _record(op, names)]
-    lines += ["        return y", f"    except Exception: {slow}"]
+    lines += ["        return _y", f"    except Exception: {slow}"]
     return lines
 
 
@@ -240,20 +242,20 @@ def _signature(op: Any, names: Sequence[str]) -> str:
 
 def _fresh_result() -> list[str]:
     return [
-        "        y = new(Tensor)",
-        "        y._array = r",
-        "        y._view = y._grad = y._node = None",
+        "        _y = new(Tensor)",
+        "        _y._array = _r",
+        "        _y._view = _y._grad = _y._node = None",
         "        if not recording():",
-        "            y._cell = None if in_inference() else [0, None]",
-        "            return y",
-        "        y._cell = [0, None]",
+        "            _y._cell = None if in_inference() else [0, None]",
+        "            return _y",
+        "        _y._cell = [0, None]",
     ]
 
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
-        f"        y = view_of({names[0]}, r)",
-        "        if not recording(): return y",
+        f"        _y = view_of({names[0]}, _r)",
+        "        if not recording(): return _y",
     ]
 
 
@@ -262,36 +264,40 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
     if not op.has_rules:
         return []
     count = len(names)
-    lines = ["    if " + " or ".join(f"n{i} is not None" for i in range(count)) + ":"]
-    lines += ["        node = y._node = new(Node)"]
-    lines += ["        node.edges = (" + ", ".join(f"n{i}" for i in range(count)) + ("," if count == 1 else "") + ")"]
-    lines += ["        node.number = next_number()", "        node.shape = r.shape", "        node.dtype = r.dtype"]
-    lines += ["        node.hooks = None", "        f = _getframe(1)"]
-    lines += ["        while MARK in f.f_globals: f = f.f_back"]
-    lines += ["        node.code = f.f_code", "        node.instruction = f.f_lasti"]
+    lines = ["    if " + " or ".join(f"_n{i} is not None" for i in range(count)) + ":"]
+    lines += ["        _node = _y._node = new(Node)"]
+    lines += ["        _node.edges = (" + ", ".join(f"_n{i}" for i in range(count)) + ("," if count == 1 else "") + ")"]
+    lines += [
+        "        _node.number = next_number()",
+        "        _node.shape = _r.shape",
+        "        _node.dtype = _r.dtype",
+    ]
+    lines += ["        _node.hooks = None", "        _f = _getframe(1)"]
+    lines += ["        while MARK in _f.f_globals: _f = _f.f_back"]
+    lines += ["        _node.code = _f.f_code", "        _node.instruction = _f.f_lasti"]
     for each in op.saved():
         indent = "        "
         if count > 1 and len(each.rules) < count:
-            lines.append(f"        if {' or '.join(f'n{i} is not None' for i in each.rules)}:")
+            lines.append(f"        if {' or '.join(f'_n{i} is not None' for i in each.rules)}:")
             indent += "    "
         lines += [indent + line for line in _store(op, each, names)]
     return lines
 
 
 def _store(op: Any, each: Any, names: Sequence[str]) -> list[str]:
-    slot = f"node.s_{each.name}"
+    slot = f"_node.s_{each.name}"
     if each.kind == "result":
-        return [f"{slot} = r", f"node.c_{each.name} = y._cell", f"node.v_{each.name} = y._cell[0]"]
+        return [f"{slot} = _r", f"_node.c_{each.name} = _y._cell", f"_node.v_{each.name} = _y._cell[0]"]
     if each.kind == "tensor":
         i = each.index
-        plain = [f"{slot} = a{i}", f"c = node.c_{each.name} = {names[i]}._cell", f"node.v_{each.name} = c[0]"]
+        plain = [f"{slot} = _a{i}", f"_c = _node.c_{each.name} = {names[i]}._cell", f"_node.v_{each.name} = _c[0]"]
         if i == 0 or op.kind != "pointwise":
             return plain
-        number = f"{slot} = a{i}; node.c_{each.name} = FIXED; node.v_{each.name} = 0"
-        return [f"if a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
+        number = f"{slot} = _a{i}; _node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
+        return [f"if _a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
     sources = {
-        "shape": f"a{each.index}.shape", "dtype": f"a{each.index}.dtype", "device": "CPU", "out_shape": "r.shape",
-        "out_dtype": "r.dtype",
+        "shape": f"_a{each.index}.shape", "dtype": f"_a{each.index}.dtype", "device": "CPU", "out_shape": "_r.shape",
+        "out_dtype": "_r.dtype",
     }  # fmt: skip
     return [f"{slot} = {sources.get(each.kind) or op.params[each.index]}"]
 
@@ -346,6 +352,8 @@ def _kind(value: Any) -> str:
 def run(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
     """The operands as arrays in the dtype in which ``op`` sees them, and the kernel's result."""
     arrays = tuple(each._array if isinstance(each, Tensor) else each for each in tensors)
+    if op.check is not None:
+        op.check(*arrays)
     arrays = _same_device(op, arrays)
     np = devices.module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
     target = None
@@ -450,15 +458,21 @@ def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
 
 
 def record(
-    op: Any, tensors: Sequence[Any], arrays: Sequence[Any], params: Sequence[Any], outs: Sequence[Any], edges: Any
+    op: Any,
+    tensors: Sequence[Any],
+    arrays: Sequence[Any],
+    params: Sequence[Any],
+    outs: Sequence[Any],
+    edges: Any,
+    in_place: bool = False,
 ) -> Node | None:
     """Make the node of a call and set it as the place of the results that have gradients."""
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
     if not graded:
         return None
-    node: Any = new(node_class(op, graded[0]._array.dtype.kind == "c" or any(
-        getattr(each, "dtype", F32).kind == "c" for each in arrays)))  # fmt: skip
+    conjugate = any(getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays))
+    node: Any = new(node_class(op, conjugate, in_place))
     node.edges = tuple(
         edge if rule is not None or index == 0 else None
         for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
@@ -531,7 +545,7 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
         outs = tuple(view_of(base, each, views.MULTI_OUTPUT if recording() else None) for each in result)
         for each in outs:
             if each._view is not None and each._view.made == views.MULTI_OUTPUT:
-                each._view.relift = views.bare_name(new(node_class(op)))
+                each._view.maker = views.bare_name(new(node_class(op)))
     else:
         outs = (view_of(base, result),)
     if recording() and op.has_rules and edges[0] is not None:
@@ -598,7 +612,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     bump(x)
     if recorded:
         stand_in = at_place(x._array, x._cell, None)
-        node = record(op, tensors, arrays, params, (stand_in,), edges)
+        node = record(op, tensors, arrays, params, (stand_in,), edges, in_place=True)
         if node is not None:
             rebase(x, node)
     return x

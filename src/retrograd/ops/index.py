@@ -34,7 +34,9 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {shape[0]}")
     viewed, picks = viewed_by(self, index)
     if not picks:
-        return alias(viewed) if viewed is self else viewed
+        if viewed is not self:
+            return viewed
+        return slice_block(self, 0, 0, self._array.shape[0], 1) if kind is slice else alias(self)
     return pick(viewed, picks)
 
 
@@ -225,11 +227,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
     viewed, picks = viewed_by(self, index)
     if not picks:
-        target = alias(viewed) if viewed is self else viewed
         if not isinstance(value, Tensor):
-            target.fill_(_number(value, self))
+            viewed.fill_(_number(value, self))
             return
-        _copy_into(target, value)
+        _copy_into(viewed, value)
         return
     source = value if isinstance(value, Tensor) else wrap(numpy.asarray(_number(value, self)).astype(self._array.dtype))
     where = _arrays(viewed, picks)
@@ -375,7 +376,7 @@ def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
     return RuntimeError("shapes do not fit")
 
 
-@op(name="fill_block", backward="FillBackward0", function=False, method=False)
+@op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """``value`` everywhere."""
     return np.full(self.shape, value).astype(self.dtype) if not isinstance(value, complex) or self.dtype.kind == "c" else \
@@ -389,7 +390,14 @@ def _no_complex() -> Any:
 fill_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@op(name="fill_tensor_block", backward="FillBackward1", function=False, method=False, linear=True)
+@op(
+    name="fill_tensor_block",
+    backward="FillBackward1",
+    in_place_backward="FillBackward3",
+    function=False,
+    method=False,
+    linear=True,
+)
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """The 0-d ``value`` everywhere."""
     return np.broadcast_to(value.astype(self.dtype), self.shape)
@@ -833,10 +841,10 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 
 @op(function=False, method=False)
-def scatter_ties(np: Any, self: Any, index: Any, src: Any, out: Any, /, dim: int, start: int) -> Any:
+def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
     """How many elements at each place are the extreme that came out there (at least 1)."""
-    ties = (self == out).astype(self.dtype) * start
-    hits = (src == indexing.gather(np, out, index, dim)).astype(self.dtype)
+    ties = (self == top).astype(self.dtype) * start
+    hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
     return np.maximum(indexing.scatter_add(np, ties, index, hits, dim), 1)
 
 

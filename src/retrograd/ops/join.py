@@ -18,10 +18,10 @@ from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
 from ..core.node import Node, next_number
-from ..core.tensor import Tensor, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from .calls import common_dtype, mismatch, write_array
-from .shape import reshape, spread, unsqueeze
+from .shape import reshape, spread, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
 
@@ -317,6 +317,10 @@ def repeat_interleave(
         return wrap(numpy.repeat(numpy.arange(counts.size), counts))
     source = input if dim is not None else reshape(input, (-1,))
     at = dimension(dim or 0, source._array.ndim)
+    if isinstance(repeats, int):
+        shape = source._array.shape
+        wide = unsqueeze(source, at + 1).expand(*shape[: at + 1], repeats, *shape[at + 1 :])
+        return view(wide.clone(memory_format=contiguous_format), (*shape[:at], shape[at] * repeats, *shape[at + 1 :]))
     counts = repeats._array if isinstance(repeats, Tensor) else numpy.asarray(repeats)
     if bool((counts < 0).any()):
         raise RuntimeError("repeats can not be negative")
@@ -354,24 +358,44 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         reshape(each, (1,) * i + (-1,) + (1,) * (len(given) - i - 1)).expand(shape) for i, each in enumerate(given)
     ]
     if swap:
-        grids = [each.swapdims(0, 1) for each in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
+
+
+class BlockDiagBackward(Node):
+    """The node of ``block_diag``: each matrix gets its block of the gradient, in its own shape."""
+
+    __slots__ = ("shapes",)
+    __module__ = "builtins"
+    shapes: tuple[tuple[int, ...], ...]
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level, row, column, grads = level_of(grad), 0, 0, []
+        for edge, shape in zip(edges, self.shapes, strict=True):
+            height, width = (1,) * (2 - len(shape)) + shape
+            block = level.slice(level.slice(grad, 0, row, row + height, 1), 1, column, column + width, 1)
+            grads.append(None if edge is None else level.reshape(block, shape))
+            row, column = row + height, column + width
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward0"
 
 
 @surface(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones along its diagonal and zeros elsewhere."""
-    blocks = [atleast_2d(each) for each in tensors]
-    rows, columns = (sum(each._array.shape[axis] for each in blocks) for axis in (0, 1))
-    lines, at = [], 0
+    arrays = _common(tensors)
+    blocks = [each.reshape((1,) * (2 - each.ndim) + each.shape) for each in arrays]
+    out = module_of(blocks[0]).zeros([sum(each.shape[axis] for each in blocks) for axis in (0, 1)], blocks[0].dtype)
+    row = column = 0
     for each in blocks:
-        height, width = each._array.shape
-        left = each.new_zeros(height, at)
-        right = each.new_zeros(height, columns - at - width)
-        lines.append(cat([left, each, right], 1))
-        at += width
-    return cat(lines, 0) if rows else blocks[0]
+        height, width = each.shape
+        out[row : row + height, column : column + width] = each
+        row, column = row + height, column + width
+    return _joined(BlockDiagBackward, tensors, out, shapes=tuple(each.shape for each in arrays))
 
 
 @surface(method=False)
@@ -389,7 +413,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """Every choice of ``r`` elements of a vector, as rows."""
     choose = combinations_with_replacement if with_replacement else _combinations
     index = numpy.asarray(list(choose(range(input._array.size), r)), dtype=numpy.int64).reshape(-1, r)
-    return input[wrap(index)]
+    return stack([input[wrap(column.copy())] for column in index.T], 1)
 
 
 @op(name="where_block", backward="WhereBackward0", function=False, method=False)
@@ -452,4 +476,4 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     a, b = left._array.shape, right._array.shape
     spaced_a = reshape(left, tuple(each for size in a for each in (size, 1)))
     spaced_b = reshape(right, tuple(each for size in b for each in (1, size)))
-    return reshape(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))
+    return unsafe_view(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))

@@ -16,8 +16,9 @@ from ..core.tensor import Tensor, dimension, wrap
 from . import reduce as _reduce
 from .calls import broadcast_error
 from .inner import expand
+from .join import where_
 from .named import named
-from .shape import permute_block, reshape, transpose, unsafe_view, unsqueeze
+from .shape import permute_block, reshape, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
@@ -220,7 +221,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
-        return mm(unsqueeze(input, 0), other).squeeze(0)
+        return mm(unsqueeze(input, 0), other).squeeze_(0)
     return _batched(input, other)
 
 
@@ -582,6 +583,8 @@ def _spread(x: Tensor, names: list[str], wanted: list[str], sizes: dict[str, int
 
 def _finished(x: Tensor, names: list[str], result: list[str]) -> Tensor:
     x, names = _summed(x, names, set(names) - set(result))
+    if names == result:
+        return permute_block(x, tuple(range(len(names)))) if type(x.grad_fn).__name__ == "DiagonalBackward0" else x
     return _aligned(x, names, result)
 
 
@@ -601,12 +604,11 @@ def multi_dot(tensors: Any) -> Tensor:
         given[0] = unsqueeze(given[0], 0)
     if last:
         given[-1] = unsqueeze(given[-1], 1)
+    shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     found = _chain(
         given, _splits([*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]), 0, len(given) - 1
     )
-    if first:
-        found = found.squeeze(0)
-    return found.squeeze(-1) if last else found
+    return view(found, shape)
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -851,7 +853,7 @@ def slogdet(input: Tensor) -> Any:
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan if that is negative."""
     sign, log = slogdet_block(input)
-    return log + sign.log().detach()
+    return where_(sign == -1, math.nan, log) if not input.is_complex() else log + sign.log().detach()
 
 
 @_block("svdvals", "LinalgSvdBackward0", differentiable=1)
@@ -868,10 +870,47 @@ svdvals.derivative(self=_svdvals_rule)
 
 
 @op(name="singular_slope", function=False, method=False, opmath=True, holomorphic=False)
-def singular_slope(np: Any, g: Any, self: Any, /) -> Any:
-    """The gradient of the singular values: U diag(g) Vᴴ."""
+def singular_slope(np: Any, weights: Any, self: Any, /) -> Any:
+    """The gradient of the singular values: U diag(weights) Vᴴ."""
     u, _, vh = np.linalg.svd(self, full_matrices=False)
-    return np.matmul(u * g[..., None, :], vh)
+    return np.matmul(u * weights[..., None, :], vh)
+
+
+@op(name="singular_part", function=False, method=False, opmath=True, holomorphic=False)
+def singular_part(np: Any, self: Any, matrix: Any, /) -> Any:
+    """The diagonal of Uᴴ self V, with U and V of ``matrix``."""
+    u, _, vh = np.linalg.svd(matrix, full_matrices=False)
+    return (u.conj() * np.matmul(self, _turned_array(vh))).sum(-2).real
+
+
+singular_slope.derivative(
+    weights=lambda F, g, self: F.singular_part(g, self),
+    self=lambda F, g, weights, self: F.singular_slope_backward(g, weights, self),
+)
+
+
+@op(name="singular_slope_backward", function=False, method=False, opmath=True, holomorphic=False)
+def singular_slope_backward(np: Any, h: Any, weights: Any, self: Any, /) -> Any:
+    """The gradient by the matrix of ``<h, U diag(weights) Vᴴ>``: the derivative of the singular vectors (Townsend, 2016)."""
+    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    uh, v = _turned_array(u), _turned_array(vh)
+    gu, gv = np.matmul(h, v) * weights[..., None, :], np.matmul(_turned_array(h), u) * weights[..., None, :]
+    gap = s[..., None, :] ** 2 - s[..., :, None] ** 2
+    gap = np.where(gap == 0, np.inf, gap)
+    skew_u, skew_v = np.matmul(uh, gu), np.matmul(vh, gv)
+    skew_u, skew_v = skew_u - _turned_array(skew_u), skew_v - _turned_array(skew_v)
+    middle = skew_u / gap * s[..., None, :] + s[..., :, None] * (skew_v / gap)
+    found = np.matmul(u, np.matmul(middle, vh))
+    found = found + np.matmul(gu - np.matmul(u, np.matmul(uh, gu)), vh / s[..., :, None])
+    return found + np.matmul(u / s[..., None, :], _turned_array(gv - np.matmul(v, np.matmul(vh, gv))))
+
+
+def _third(F: Any, g: Any) -> Any:
+    raise RuntimeError("the third derivative of singular values is not available")
+
+
+singular_slope_backward.derivative(h=_third, weights=_third, self=_third)
+singular_part.derivative(self=_third, matrix=_third)
 
 
 def matrix_norm(

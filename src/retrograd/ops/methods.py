@@ -13,7 +13,7 @@ from .table import FUNCTIONS, METHODS
 
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {
-    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "rsub": "rsub", "isub": "sub_", "mul": "mul",
+    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul",
     "rmul": "mul", "imul": "mul_", "truediv": "div_true", "itruediv": "div_", "floordiv": "floor_divide",
     "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow", "ipow": "pow_",
     "matmul": "matmul", "neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not", "and": "bitwise_and",

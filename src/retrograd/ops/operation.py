@@ -62,6 +62,8 @@ class Op:
         linear: bool = False,
         several: bool = False,
         holomorphic: bool = True,
+        in_place_backward: str | None = None,
+        check: Callable[..., None] | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
@@ -85,8 +87,10 @@ class Op:
         self.linear = linear
         self.holomorphic = holomorphic  # its derivative in complex numbers is a limit, and the rules need no conjugate
         self.backward = backward or _camel(self.name) + "Backward0"
+        self.in_place_backward = in_place_backward or self.backward  # PyTorch numbers some in-place forms otherwise
+        self.check = check  # called with the operands before anything is converted; raises where they do not suit
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
-        self.nodes: dict[bool, type[Node]] = {}
+        self.nodes: dict[tuple[bool, bool], type[Node]] = {}
         self.has_rules = False
 
     def derivative(self, /, **rules: Rule) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -41,11 +42,14 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
     return np.multiply(x, np.asarray(alpha).astype(x.dtype) if hasattr(x, "dtype") else alpha)
 
 
-@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",))
+def _no_booleans(*operands: Any) -> None:
+    if any(_kind(each) == "b" or each.__class__ is bool for each in operands):
+        raise RuntimeError(_BOOL_MINUS if all(_kind(each) == "b" for each in operands) else _ONE_BOOL_MINUS)
+
+
+@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans)
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
-    if "b" in (_kind(self), _kind(other)):
-        raise RuntimeError(_BOOL_MINUS)
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
 
 
@@ -53,18 +57,47 @@ def _kind(x: Any) -> str:
     return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
+_ONE_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+    "`~` or `logical_not()` operator instead."
+)
 _BOOL_MINUS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
     "instead."
 )
 
 
-@pointwise(lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1, backward="RsubBackward1", in_place=False)
-def rsub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+@pointwise(
+    lambda F, g, alpha: -g if alpha == 1 else g * -alpha,
+    1,
+    backward="RsubBackward1",
+    in_place=False,
+    name="rsub_number",
+    function=False,
+    method=False,
+    check=_no_booleans,
+)
+def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """``other - alpha * self``, element by element."""
-    if _kind(self) == "b":
-        raise RuntimeError(_BOOL_MINUS)
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+
+
+@pointwise(
+    lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1,
+    name="rsub_tensor", backward="RsubBackward0", in_place=False, function=False, method=False, check=_no_booleans,
+)  # fmt: skip
+def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """``other - alpha * self``, element by element."""
+    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+
+
+@surface()
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
+    """``other - alpha * input``, element by element."""
+    return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
+
+
+surface(function=False, name="__rsub__")(rsub_number)
 
 
 @pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
@@ -158,20 +191,68 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     return _floor_divide(np, self, other)
 
 
-@pointwise(1, lambda F, g, self, other: -g * F.div_floor(self, other))
-def remainder(np: Any, self: Any, other: Any, /) -> Any:
+@pointwise(
+    1, lambda F, g, self, other: -g * F.div_floor(self, other),
+    name="remainder_tensor", backward="RemainderBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
     if getattr(self, "dtype", other).kind in "biu":
         _check_zero(np, other)
     return np.remainder(self, other)
 
 
-@pointwise(1, lambda F, g, self, other: -g * F.div_trunc(self, other))
-def fmod(np: Any, self: Any, other: Any, /) -> Any:
+@pointwise(
+    1, _nothing, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False
+)
+def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        _check_zero(np, other)
+    return np.remainder(self, other)
+
+
+@surface()
+def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other, out=out)
+
+
+@surface()
+def remainder_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`remainder`."""
+    return modify((remainder_tensor if isinstance(other, Tensor) else remainder_number).op, (input, other), ())
+
+
+@pointwise(
+    1, lambda F, g, self, other: -g * F.div_trunc(self, other),
+    name="fmod_tensor", backward="FmodBackward1", function=False, method=False, in_place=False,
+)  # fmt: skip
+def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
         _check_zero(np, other)
     return np.fmod(self, other)
+
+
+@pointwise(1, _nothing, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False)
+def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        _check_zero(np, other)
+    return np.fmod(self, other)
+
+
+@surface()
+def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other, out=out)
+
+
+@surface()
+def fmod_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`fmod`."""
+    return modify((fmod_tensor if isinstance(other, Tensor) else fmod_number).op, (input, other), ())
 
 
 @pointwise(lambda F, g: -g, aliases=("negative",))
@@ -204,7 +285,12 @@ def sign(np: Any, self: Any, /) -> Any:
     return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
 
 
-@pointwise(lambda F, g, self, out: F.sgn_backward(g, self, out), holomorphic=False)
+def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
+    # Across the direction only: for real numbers out * out is 1 and nothing is left.
+    return F.where_else(self != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
+
+
+@pointwise(_sgn_rule, holomorphic=False)
 def sgn(np: Any, self: Any, /) -> Any:
     """The sign of each element; of a complex number the direction (0 for 0)."""
     if self.dtype.kind != "c":
@@ -212,21 +298,6 @@ def sgn(np: Any, self: Any, /) -> Any:
     size = np.absolute(self)
     return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
 
-
-@op(function=False, method=False)
-def sgn_backward(np: Any, g: Any, self: Any, out: Any, /) -> Any:
-    """The gradient of ``sgn``: zero for real numbers, the part of ``g`` across the direction for complex ones."""
-    if self.dtype.kind != "c":
-        return np.zeros_like(g)
-    size = np.absolute(self)
-    across = (g - (np.conj(out) * g).real * out) / np.where(size == 0, 1, size)
-    return np.where(size == 0, 0, across).astype(self.dtype)
-
-
-sgn_backward.derivative(
-    g=lambda F, g, self, out: F.sgn_backward(g, self, out),
-    self=lambda F, g: None,
-)
 
 # -- Powers and roots ------------------------------------------------------------------------------------------------
 
@@ -296,9 +367,9 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
     None,
     function=False, method=False, in_place=False,
 )  # fmt: skip
-def log_power(np: Any, self: Any, exponent: Any, out: Any, /) -> Any:
+def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
     """``self ** exponent * log(self)``, 0 where a positive power of 0 is."""
-    return np.where((self == 0) & (np.real(exponent) >= 0), 0, out * np.log(self)).astype(out.dtype)
+    return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @surface(function=False, method=False)
@@ -333,6 +404,19 @@ _two_levels(log_power_base)
 _two_levels(log_power_twice)
 
 
+def _power_of_number(F: Any, g: Any, out: Any, base: Any) -> Any:
+    return g * (out * (cmath.log(base) if isinstance(base, complex) else math.log(base) if base > 0 else math.nan)) if base \
+        else F.zeros_as(g)  # fmt: skip
+
+
+@pointwise(
+    _power_of_number, name="pow_of_number", backward="PowBackward2", function=False, method=False, in_place=False
+)
+def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
+    """A number to the power of each element."""
+    return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
+
+
 @surface()
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent``, element by element; either may be a number."""
@@ -341,7 +425,10 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
         if isinstance(input, Tensor) and input._array.dtype.kind not in ("biu" if kind is float else "b"):
             return pow_scalar(input, exponent, out=out)
     elif isinstance(exponent, Tensor):
-        return pow_tensor(input, exponent, out=out)
+        if isinstance(input, Tensor):
+            return pow_tensor(input, exponent, out=out)
+        target = dtypes.result_of(*_kinds(exponent), dtypes.of_number(input))
+        return pow_of_number(exponent.to(target), input, out=out)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     target = dtypes.result_of(*_kinds(input), dtypes.of_number(exponent))
@@ -364,7 +451,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
 @surface(aliases=("__rpow__",), function=False, name="__rpow__")
 def _rpow(input: Tensor, base: Any) -> Any:
     """``base ** input``."""
-    return pow_tensor(base, input)
+    return pow(base, input)
 
 
 @surface()
@@ -384,7 +471,7 @@ def square(np: Any, self: Any, /) -> Any:
     return np.multiply(self, self)
 
 
-square.op.backward = "PowBackward0"
+square.op.backward = square.op.in_place_backward = "PowBackward0"
 
 
 @pointwise(lambda F, g, out: g / (2 * out), floats=True)
@@ -444,7 +531,7 @@ def log10(np: Any, self: Any, /) -> Any:
     return np.log10(self)
 
 
-@pointwise(lambda F, g, self: g / (self + 1), floats=True)
+@pointwise(lambda F, g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
     """``log(1 + x)``, exact for small elements too."""
     return np.log1p(self)
@@ -527,19 +614,31 @@ def tanh(np: Any, self: Any, /) -> Any:
     return np.tanh(self)
 
 
-@pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",))
+@pointwise(
+    lambda F, g, self: g * F.rsqrt(self * self + 1),
+    floats=True,
+    aliases=("arcsinh",),
+    in_place_backward="AsinhBackward1",
+)
 def asinh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic sine, element by element."""
     return np.arcsinh(self)
 
 
-@pointwise(lambda F, g, self: g * F.rsqrt(self - 1) * F.rsqrt(self + 1), floats=True, aliases=("arccosh",))
+@pointwise(
+    lambda F, g, self: g * F.rsqrt(self - 1) * F.rsqrt(self + 1),
+    floats=True,
+    aliases=("arccosh",),
+    in_place_backward="AcoshBackward1",
+)
 def acosh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic cosine, element by element."""
     return np.arccosh(self)
 
 
-@pointwise(lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",))
+@pointwise(
+    lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place_backward="AtanhBackward1"
+)
 def atanh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic tangent, element by element."""
     return np.arctanh(self)
@@ -699,7 +798,7 @@ def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, min: F.where_else(self >= min, g),
     lambda F, g, self, min: F.where_else(self < min, g),
-    name="clamp_min_tensor", backward="ClampMinBackward1", function=False, method=False, in_place=False,
+    name="clamp_min_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_min_tensor(np: Any, self: Any, min: Any, /) -> Any:
     """Each element, or that of ``min`` where it is below."""
@@ -709,7 +808,7 @@ def clamp_min_tensor(np: Any, self: Any, min: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, max: F.where_else(self <= max, g),
     lambda F, g, self, max: F.where_else(self > max, g),
-    name="clamp_max_tensor", backward="ClampMaxBackward1", function=False, method=False, in_place=False,
+    name="clamp_max_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_max_tensor(np: Any, self: Any, max: Any, /) -> Any:
     """Each element, or that of ``max`` where it is above."""

@@ -335,18 +335,63 @@ def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return std_block(input, dim, correction, keepdim)
 
 
+def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    mean = mean_dim.op.kernel(np, x, dim, keepdim)
+    return np.asarray(spread.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
+
+
+def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """``found`` (the part of the spread, or None) plus the part of the mean."""
+    if g is None:
+        return found
+    even = F.expand(restored(F, g, shape, dim, keepdim), shape) / count_of(shape, dim)
+    return even if found is None else found + even
+
+
+@op(backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False, holomorphic=False)
+def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance and the mean."""
+    return _spread_and_mean(np, var_block, self, dim, correction, keepdim)
+
+
+def _var_mean_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    found = None if g[0] is None else _var_rule(F, g[0], self, self_shape, dim, correction, keepdim)
+    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+
+
+var_mean_block.derivative(self=_var_mean_rule)
+
+
+@op(backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False, holomorphic=False)
+def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation and the mean."""
+    return _spread_and_mean(np, std_block, self, dim, correction, keepdim)
+
+
+def _std_mean_rule(
+    F: Any, g: Any, self: Any, std: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool
+) -> Any:
+    found = None if g[0] is None else _std_rule(F, g[0], self, std, self_shape, dim, correction, keepdim)
+    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+
+
+std_mean_block.derivative(self=_std_mean_rule)
+
+
 @surface(method=False)
 def var_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
-    dim, _, keepdim = _spread_arguments(args, kwargs)
-    return var(input, *args, **kwargs), mean_dim(input, dim, keepdim)
+    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _freedom(input, dim, correction, "var_mean")
+    return var_mean_block(input, dim, correction, keepdim)
 
 
 @surface(method=False)
 def std_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
-    dim, _, keepdim = _spread_arguments(args, kwargs)
-    return std(input, *args, **kwargs), mean_dim(input, dim, keepdim)
+    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _freedom(input, dim, correction, "std_mean")
+    return std_mean_block(input, dim, correction, keepdim)
 
 
 # -- Extremes --------------------------------------------------------------------------------------------------------
@@ -363,10 +408,19 @@ def _nonempty(name: str, x: Any, dim: Any = None) -> None:
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
+@op(function=False, method=False)
+def same(np: Any, self: Any, other: Any, /) -> Any:
+    """1.0 where elements are equal or both nan, else 0.0, in the dtype of ``self``."""
+    return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
+
+
+same.derivative(self=lambda F, g: None, other=lambda F, g: None)
+
+
 @op(name="extreme_share", function=False, method=False)
-def extreme_share(np: Any, self: Any, out: Any, /, dim: Any) -> Any:
+def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     """For each element its share of an extreme: one over how many there are, or 0."""
-    mask = (self == out) | ((self != self) & (out != out))
+    mask = (self == top) | ((self != self) & (top != top))
     return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
 
 
@@ -516,8 +570,33 @@ _Aminmax = named("aminmax", ("min", "max"))
 @surface()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest elements, over all or along ``dim``."""
-    axes = () if dim is None else dim
-    return _Aminmax((amin_block(input, axes, keepdim), amax_block(input, axes, keepdim)))
+    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
+
+
+@op(
+    name="aminmax_block",
+    backward="AminmaxBackward0",
+    outputs=("low", "high"),
+    opmath=True,
+    function=False,
+    method=False,
+)
+def aminmax_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """The smallest and the largest elements over dimensions."""
+    return tuple(np.asarray(each.op.kernel(np, self, dim, keepdim)) for each in (amin_block, amax_block))
+
+
+def _aminmax_rule(F: Any, g: Any, self: Any, low: Any, high: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
+    found = None
+    for grad, extreme in zip(g, (low, high), strict=True):
+        if grad is not None:
+            share = F.extreme_share(self, restored(F, extreme, self_shape, dim, keepdim), dim)
+            part = restored(F, grad, self_shape, dim, keepdim) * share
+            found = part if found is None else found + part
+    return found
+
+
+aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, what: str) -> None:
@@ -735,7 +814,7 @@ def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float,
 
 
 vector_norm_block.derivative(self=_norm_rule)
-extreme_share.derivative(self=lambda F, g: None, out=lambda F, g: None)
+extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 
 def vector_norm(

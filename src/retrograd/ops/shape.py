@@ -11,6 +11,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.devices import module_of
+from ..core.levels import LEVEL
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
 from ..core.views import Geometry, bump, check_in_place, geometry
@@ -344,7 +345,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     if error is not None:
         raise error
     shape = broadcast_shapes(*(each._array.shape for each in tensors))
-    return tuple(expand(each, shape) for each in tensors)
+    return tuple(each if each._array.shape == shape else expand(each, shape) for each in tensors)
 
 
 # -- Permuting -------------------------------------------------------------------------------------------------------
@@ -707,8 +708,7 @@ for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)
 @_view("diagonal", "DiagonalBackward0")
 def diagonal_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
     """The diagonal of the matrices in two dimensions, as the last dimension."""
-    found = np.diagonal(self, offset, dim1, dim2)
-    return _as_strided_of(np)(found, found.shape, found.strides) if not found.flags.writeable else found
+    return _writable_diagonal(np, self, offset, dim1, dim2)
 
 
 diagonal_block.derivative(
@@ -750,11 +750,22 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     ndim = input._array.ndim
     if ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
-    result = diag_embed(input, diagonal) if ndim == 1 else diagonal_block(input, diagonal, 0, 1).clone()
+    result = diag_embed(input, diagonal) if ndim == 1 else diagonal_copy(input, diagonal, 0, 1)
     if out is not None:
         write_array(out, result._array)
         return out
     return result
+
+
+@op(backward="DiagonalBackward0_copy", function=False, method=False, linear=True)
+def diagonal_copy(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of matrices, in memory of its own."""
+    return np.diagonal(self, offset, dim1, dim2).copy()
+
+
+diagonal_copy.derivative(
+    self=lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(g, self_shape, offset, dim1, dim2)
+)
 
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)
@@ -927,14 +938,16 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     first, second = (dimension(each, input._array.ndim) for each in dims)
     if first == second:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    k %= 4
-    if k == 0:
-        return clone(input)
-    if k == 2:
-        return flip_block(input, (first, second))
-    if k == 1:
-        return transpose(flip_block(input, (second,)), first, second)
-    return flip_block(transpose(input, first, second), (second,))
+    return rot90_block(input, k % 4, first, second)
+
+
+@op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)
+def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
+    """Turned by 90° ``k`` times in a plane."""
+    return np.rot90(self, k, (first, second)).copy()
+
+
+rot90_block.derivative(self=lambda F, g, k, first, second: F.rot90_block(g, -k % 4, first, second))
 
 
 @_view("unfold", "UnfoldBackward0")
@@ -1046,22 +1059,22 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
 view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 
 
-@op(view=True, name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
+@op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
 def real_block(np: Any, self: Any, /) -> Any:
-    """The real part."""
-    return self.real
+    """The real part, in memory of its own: what the engine makes of a complex gradient for a real tensor."""
+    return self.real.copy()
 
 
 real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_dtype))
 
 
-@op(view=True, name="imag", backward="ImagBackward0", method=False, function=False, holomorphic=False)
-def imag_block(np: Any, self: Any, /) -> Any:
-    """The imaginary part."""
-    return self.imag
+@op(name="imag_of", function=False, method=False, holomorphic=False)
+def imag_of(np: Any, self: Any, /) -> Any:
+    """The imaginary part, in memory of its own."""
+    return self.imag.copy()
 
 
-imag_block.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtype))
+imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtype))
 
 
 @op(name="complex_of", function=False, method=False, holomorphic=False)
@@ -1075,13 +1088,18 @@ def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
     return out
 
 
-complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag(g))
+complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag_of(g))
+
+
+def _part(input: Tensor, which: int) -> Tensor:
+    pairs = view_as_real(input)
+    return select_block(pairs, pairs._array.ndim - 1, which)
 
 
 @surface(method=False)
 def real(input: Tensor) -> Tensor:
     """The real part: a view of a complex tensor, a real tensor itself."""
-    return real_block(input) if input.is_complex() else input
+    return _part(input, 0) if input.is_complex() else input
 
 
 @surface(method=False)
@@ -1089,7 +1107,7 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary part of a complex tensor, as a view."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return imag_block(input)
+    return _part(input, 1)
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -1107,7 +1125,13 @@ PROPERTIES["imag"] = property(imag, _set_imag, doc="The imaginary part, as a vie
 @surface()
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate; a real tensor itself."""
-    return input.conj_physical() if input.is_complex() else input
+    return conj_physical(input)
+
+
+@surface()
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugate in memory of its own; a real tensor itself."""
+    return LEVEL[Tensor].conj_physical(input) if input.is_complex() else input
 
 
 @surface(aliases=("resolve_neg",))
@@ -1132,7 +1156,7 @@ def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
     return out
 
 
-complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag(g))
+complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of(g))
 
 
 @surface(method=False, name="complex")
@@ -1149,6 +1173,24 @@ def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
 # -- In place: the same tensor shown otherwise -----------------------------------------------------------------------
 
 
+#: PyTorch's names for the nodes of the in-place forms.
+_IN_PLACE = {
+    "SqueezeBackward0": "SqueezeBackward3", "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5", "UnsqueezeBackward0": "UnsqueezeBackward1",
+    "TransposeBackward0": "TransposeBackward1", "TBackward0": "TBackward1", "AsStridedBackward0": "AsStridedBackward1",
+}  # fmt: skip
+_renamed: dict[type, type] = {}
+
+
+def _numbered(kind: type) -> type:
+    """The node class of the in-place form of a view."""
+    if kind.__name__ not in _IN_PLACE:
+        return kind
+    if kind not in _renamed:
+        _renamed[kind] = type(_IN_PLACE[kind.__name__], (kind,), {"__slots__": (), "__module__": "builtins"})
+    return _renamed[kind]
+
+
 def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
@@ -1157,6 +1199,8 @@ def _reshow(name: str, out_of_place: Any) -> None:
         check_in_place(input, input.requires_grad)
         shown = out_of_place(input, *args, **kwargs)
         made = shown._node
+        if made is not None and made is not node:
+            made.__class__ = _numbered(type(made))
         input._array = shown._array
         bump(input)
         if made is not None and made is not node:

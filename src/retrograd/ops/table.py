@@ -52,19 +52,22 @@ def pointwise(
     method: bool = True,
     in_place: bool = True,
     holomorphic: bool = True,
+    in_place_backward: str | None = None,
+    check: Callable[..., None] | None = None,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
 
     ``rules``: one per tensor. ``floats``: integer operands are calculated as floats. ``result``: the dtype of the
     result if it is not that of the operands (``bool`` for comparisons). Operands may be numbers. ``holomorphic=False``:
-    the rules do for complex operands what they say, without conjugation.
+    the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
+    node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
-                holomorphic=holomorphic)  # fmt: skip
+                holomorphic=holomorphic, in_place_backward=in_place_backward, check=check)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -83,6 +86,7 @@ def op(
     several: bool = False,
     linear: bool = False,
     holomorphic: bool = True,
+    in_place_backward: str | None = None,
     function: bool = True,
     method: bool = True,
     in_place: bool = False,
@@ -101,7 +105,7 @@ def op(
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear,
-            holomorphic=holomorphic,
+            holomorphic=holomorphic, in_place_backward=in_place_backward,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
 
