@@ -94,9 +94,11 @@ def _sweep(
             edges = tuple(e if e in needed or e in wanted else None for e in edges) if wanted is not None else edges
         if place.outputs > 1:
             grad = several.pop(place)
-            if place.hooks is not None and place.hooks.before:
+            if all(each is None for each in grad):
+                grad = None
+            elif place.hooks is not None and place.hooks.before:
                 grad = _before_node(place, tuple(grad), record)
-        elif grad is None:
+        if grad is None:
             grads: Any = None if len(edges) == 1 else (None,) * len(edges)
         if grad is not None:
             grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
