@@ -95,6 +95,7 @@ class Node:
     code: CodeType | None  # with `instruction`: the place in the user's program that recorded this
     instruction: int
     outputs: ClassVar[int] = 1  # how many results the operation has
+    single: ClassVar[bool] = True  # whether that is one
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
@@ -156,6 +157,7 @@ class Output:
     """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
+    single: ClassVar[bool] = False
 
     def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.node = node

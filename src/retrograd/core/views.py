@@ -38,12 +38,12 @@ class View:
     """What a tensor is a view of, and under which circumstances it was made."""
 
     __slots__ = ("base", "made", "maker", "seen")
+    maker: str  # the name of the operation with several results that made it, for errors
 
     def __init__(self, base: Tensor, seen: int, made: int) -> None:
         self.base = base  # never itself a view
         self.seen = seen  # the version at which the view's place in the graph was right
         self.made = made  # in which mode it was made, or by an operation that returns several views
-        self.maker = "an operation"  # the name of the operation, for errors
 
 
 class Geometry:

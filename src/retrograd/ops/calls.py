@@ -179,12 +179,13 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 def specialise(op: Any) -> None:
     """Give the public function of ``op`` its own code."""
     function: FunctionType = op.function
+    op.ufunc = ufunc_of(op)
     space = function.__globals__
     space.update(
-        slow=apply, op=op, kernel=op.kernel, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
+        slow=apply, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
         NUMBERS=NUMBERS, F32=F32, F64=F64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
         recording=recording, in_inference=in_inference, new=new, next_number=next_number, _getframe=sys._getframe,
-        Node=node_class(op), view_of=view_of, CPU=devices.CPU,
+        Node=node_class(op), view_of=view_of, View=views.View, CPU=devices.CPU,
         **{f"default_{key}": value for key, value in op.defaults.items()},
     )  # fmt: skip
     lines = _caller(op)
@@ -193,6 +194,36 @@ def specialise(op: Any) -> None:
     function.__defaults__ = made.__defaults__
     function.__kwdefaults__ = made.__kwdefaults__
     function.__code__ = made.__code__.replace(co_name=op.name, co_qualname=op.name)
+
+
+class _Probe:
+    """Stands for the array module and for arrays, to see whether a kernel is nothing but one ufunc."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: (name, given)
+
+
+def ufunc_of(op: Any) -> Any:
+    """The ufunc that a kernel calls with just its operands and does nothing else, or None.
+
+    Calling it directly saves the kernel's own call, 60 ns of 1200.
+    """
+    if op.kind != "pointwise" or len(op.defaults) < len(op.params):
+        return None
+    operands = [_Operand() for _ in op.tensors]
+    try:
+        name, given = op.kernel(_Probe(), *operands, **op.defaults)
+    except Exception:  # the kernel looks at its operands: it is more than one ufunc
+        return None
+    found = getattr(numpy, name, None)
+    same = len(given) == len(operands) and all(a is b for a, b in zip(given, operands, strict=True))
+    return found if isinstance(found, numpy.ufunc) and same else None
+
+
+class _Operand:
+    """An operand without properties."""
+
+    __slots__ = ()
 
 
 def _caller(op: Any) -> list[str]:
@@ -220,8 +251,12 @@ def _caller(op: Any) -> list[str]:
             lines.append(f"    elif _k in NUMBERS: _a{i} = {name}; _n{i} = None")
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
-    call = ", ".join(["np", *(f"_a{i}" for i in range(count)), *keywords])
-    lines += ["    try:", f"        _r = kernel({call})"]
+    operands = ", ".join(f"_a{i}" for i in range(count))
+    call = f"kernel({', '.join(['np', operands, *keywords])})"
+    if op.ufunc is not None:
+        plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
+        call = f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
+    lines += ["    try:", f"        _r = {call}"]
     lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += ["    " + each for each in _record(op, names)]
@@ -254,8 +289,12 @@ def _fresh_result() -> list[str]:
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
-        f"        _y = view_of({names[0]}, _r)",
-        "        if not recording(): return _y",
+        f"        if not recording(): return view_of({names[0]}, _r)",
+        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._cell",
+        "        _y._array, _y._cell, _y._view = _r, _c, _v",
+        "        _y._node = _y._grad = None",
+        f"        _v.base, _v.made = ({names[0]}, 0) if _o is None else (_o.base, 0 if _o.made == 3 else _o.made)",
+        "        _v.seen = _c[0]",
     ]
 
 
@@ -498,7 +537,7 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
     """``kind`` for a node with so many results."""
     key = kind, outputs
     if key not in _counted:
-        _counted[key] = type(kind.__name__, (kind,), {"__slots__": (), "__module__": "builtins", "outputs": outputs})
+        _counted[key] = type(kind.__name__, (kind,), {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1})
     return _counted[key]
 
 
@@ -560,6 +599,8 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
     """The function ``name_`` that writes the result of ``op`` into its first tensor."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if len(args) == 1 and not kwargs and write_over(op, input, args[0]):
+            return input
         tensors, params = bind(op, (input, *args), kwargs)
         return modify(op, tensors, params)
 
@@ -567,6 +608,34 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
     in_place.__module__ = "retrograd"
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
+
+
+def write_over(op: Any, x: Any, other: Any) -> bool:
+    """Let a ufunc write into ``x`` at once, if nothing is recorded and nothing needs converting; whether it could.
+
+    The optimiser's ``w -= rate * w.grad``: 0.9 µs here, 6 by the readable way.
+    """
+    if x.__class__ not in PLAIN or x._view is not None or (x._node is not None and recording()):
+        return False
+    array = x._array
+    if array.__class__ is not numpy.ndarray or array.base is not None or array.dtype not in (F32, F64) or x._cell is None:
+        return False
+    if other.__class__ in PLAIN:
+        if other._array.dtype is not array.dtype or ((other._node is not None or other._view is not None) and recording()):
+            return False
+        other = other._array
+    elif other.__class__ not in NUMBERS:
+        return False
+    if not hasattr(op, "ufunc"):
+        op.ufunc = ufunc_of(op)
+    if op.ufunc is None or op.result is not None:
+        return False
+    try:
+        op.ufunc(array, other, out=array)
+    except Exception:  # shapes that do not fit, or a warning made an error: the readable way tells
+        return False
+    bump(x)
+    return True
 
 
 def bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

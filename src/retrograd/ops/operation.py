@@ -78,6 +78,8 @@ class Op:
         given = kernel.__defaults__ or ()
         for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
             self.defaults[key] = value
+        if "out" in self.tensors:
+            raise TypeError(f"{self.name}: no tensor can be named out, which is where a caller wants the result")
         self.floats = floats  # integers and booleans are calculated as floats
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32

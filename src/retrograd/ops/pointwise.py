@@ -608,7 +608,19 @@ def cosh(np: Any, self: Any, /) -> Any:
     return np.cosh(self)
 
 
-@pointwise(lambda F, out: 1 - out * out, floats=True)
+@op(function=False, method=False)
+def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
+    """``slope * (1 - value * value)``: the gradient of tanh as one operation, for graphs of gradients."""
+    return slope * np.subtract(1, np.multiply(value, value))
+
+
+tanh_backward.derivative(
+    slope=lambda F, g, value: F.tanh_backward(g, value),
+    value=lambda F, g, slope, value: -2 * (g * slope * value),
+)
+
+
+@pointwise(lambda F, g, out: F.tanh_backward(g, out), floats=True)
 def tanh(np: Any, self: Any, /) -> Any:
     """Hyperbolic tangent, element by element."""
     return np.tanh(self)
@@ -644,7 +656,19 @@ def atanh(np: Any, self: Any, /) -> Any:
     return np.arctanh(self)
 
 
-@pointwise(lambda F, g, out: g * (1 - out) * out, floats=True)
+@op(function=False, method=False)
+def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
+    """``slope * (1 - value) * value``: the gradient of sigmoid as one operation, for graphs of gradients."""
+    return slope * np.subtract(1, value) * value
+
+
+sigmoid_backward.derivative(
+    slope=lambda F, g, value: F.sigmoid_backward(g, value),
+    value=lambda F, g, slope, value: g * slope * (1 - 2 * value),
+)
+
+
+@pointwise(lambda F, g, out: F.sigmoid_backward(g, out), floats=True)
 def sigmoid(np: Any, self: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, element by element."""
     return np.divide(1, 1 + np.exp(-self))

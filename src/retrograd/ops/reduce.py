@@ -58,10 +58,24 @@ def _wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
+_ONES: dict[Any, list[Any]] = {}
+
+
+def _total(np: Any, x: Any) -> Any:
+    """The sum of all elements. Of few floats it is a product with ones: 0.2 µs where NumPy's sum needs 0.9."""
+    size = x.size
+    if size > 64 or x.dtype.kind != "f" or np.__name__ != "numpy" or not x.flags.c_contiguous:
+        return np.add.reduce(x, None)
+    ones = _ONES.get(x.dtype)
+    if ones is None:
+        ones = _ONES[x.dtype] = [np.ones(n, x.dtype) for n in range(65)]
+    return np.vdot(x, ones[size])
+
+
 @op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True)
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
-    return np.add.reduce(_wide(np, self), None)
+    return _total(np, _wide(np, self))
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -80,7 +94,7 @@ sum_dim.derivative(
 
 @surface()
 def sum(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
     """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
 
@@ -88,8 +102,8 @@ def sum(
     >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.])
     """
-    if kwargs:
-        dim, keepdim = kwargs.pop("axis", dim), kwargs.pop("keepdims", keepdim)
+    if axis is not None or keepdims:
+        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
         if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
@@ -103,7 +117,7 @@ def sum(
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)
-    return np.add.reduce(self, None) / self.size if self.size else self.dtype.type(np.nan)
+    return _total(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
 mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math.prod(self_shape))
@@ -126,11 +140,11 @@ mean_dim.derivative(
 
 @surface()
 def mean(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **kwargs: Any
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
     """The mean of all elements, or over ``dim`` (an int or several)."""
-    if kwargs:
-        dim, keepdim = kwargs.pop("axis", dim), kwargs.pop("keepdims", keepdim)
+    if axis is not None or keepdims:
+        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
         input = input.to(dtype)
     if dim is None and not keepdim:

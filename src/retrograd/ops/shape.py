@@ -477,7 +477,7 @@ PROPERTIES = {
 @_view("select", "SelectBackward0")
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """The slice at ``index`` of dimension ``dim``."""
-    return self[(slice(None),) * dim + (index, ...)]
+    return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
 
 
 select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index))
