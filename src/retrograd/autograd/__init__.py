@@ -189,6 +189,8 @@ def grad(
         )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     outs, given = _several(outputs), _several(inputs)
+    if not given:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _several(grad_outputs) or (None,) * len(outs)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:

@@ -153,7 +153,7 @@ def _gather(place: Output, grad: Any, several: dict[Any, list[Any]], heap: list[
 
 def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
     """The gradients that a node sends along ``edges``, by its rules and its hooks."""
-    if place.outputs > 1:
+    if place in several:
         grad = several.pop(place)
         if all(each is None for each in grad):
             grad = None

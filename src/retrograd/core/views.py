@@ -22,6 +22,7 @@ and remade node. ``_inner_place`` gives the inner node's ``place`` that meaning.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from . import where
@@ -37,8 +38,7 @@ DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
 class View:
     """What a tensor is a view of, and under which circumstances it was made."""
 
-    __slots__ = ("base", "made", "maker", "seen")
-    maker: str  # the name of the operation with several results that made it, for errors
+    __slots__ = ("base", "made", "seen")
 
     def __init__(self, base: Tensor, seen: int, made: int) -> None:
         self.base = base  # never itself a view
@@ -64,20 +64,35 @@ def geometry(array: Any, origin: Any) -> Geometry:
 def current(x: Tensor) -> Any:
     """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view."""
     view = x._view
-    if view is None or x._cell is None or view.seen == x._cell[0]:
+    if view is None or x._cell is None:
+        return x._node
+    if view.made in (NO_GRAD, INFERENCE) and (x._node is None or x._node.__class__ is AccumulateGrad):
+        return _unrecorded(x, view)
+    if view.seen == x._cell[0]:
         return x._node
     base = view.base
     if x._node is None and base._node is None:
         return None
     if base._node is None and x._node is not None:
         return x._node
-    _refuse_view(view, "is a view and its base or another view of its base has been modified inplace")
+    _refuse_view(x, view, "is a view and its base or another view of its base has been modified inplace")
     x._node = _as_strided_node(x._array, base)
     view.seen = x._cell[0]
     return x._node
 
 
 Tensor.current = staticmethod(current)
+
+
+def _unrecorded(x: Tensor, view: View) -> Any:
+    """The place of a view that was made without recording: it is nothing's result, so a leaf if its base has a graph."""
+    if view.base._node is None:
+        return None
+    if view.seen != x._cell[0]:  # type: ignore[index]
+        _refuse_view(x, view, "is a view and its base or another view of its base has been modified inplace")
+    if x._node is None and x._array.dtype.kind in "fcV":
+        x._node = AccumulateGrad(x, x._array, x._cell)
+    return x._node
 
 
 def _as_strided_node(array: Any, base: Tensor) -> Node:
@@ -173,8 +188,8 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
     if not recording():
         return
     view = x._view
-    if view is not None and (recorded or view.made in (NO_GRAD, INFERENCE)):
-        _refuse_view(view, "is a view and is being modified inplace")
+    if view is not None and recorded:
+        _refuse_view(x, view, "is a view and is being modified inplace")
         if x.requires_grad and (view.base._node is None or view.base._node.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
@@ -200,6 +215,37 @@ def check_overlap(x: Tensor) -> None:
         )
 
 
+def check_partial_overlap(x: Tensor, others: Sequence[Any]) -> None:
+    """Refuse to write to ``x`` what is read from the same memory in another order."""
+    array = x._array
+    for other in others:
+        if not isinstance(other, Tensor) or other._cell is not x._cell or other._array is array:
+            continue
+        source = other._array
+        if source.strides == array.strides and source.shape == array.shape and address(source) == address(array):
+            continue
+        if _is_dense(array) and _is_dense(source):
+            start, first = address(array), address(source)
+            if start < first + source.nbytes and first < start + array.nbytes:
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                    "single memory location. Please clone() the tensor before performing the operation."
+                )
+
+
+def _is_dense(array: Any) -> bool:
+    """Whether the elements fill their stretch of memory, in whatever order."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return True
+    reach = 1
+    for step, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size > 1:
+            if step != reach * array.itemsize:
+                return False
+            reach *= size
+    return True
+
+
 _FORBIDDEN = (
     " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
     "the view and the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or both "
@@ -207,7 +253,7 @@ _FORBIDDEN = (
 )
 
 
-def _refuse_view(view: View, what: str) -> None:
+def _refuse_view(x: Tensor, view: View, what: str) -> None:
     if view.made == NO_GRAD:
         raise RuntimeError(
             "A view was created in no_grad mode and " + what.removeprefix("is a view and ")
@@ -219,8 +265,9 @@ def _refuse_view(view: View, what: str) -> None:
             + " in normal mode." + _FORBIDDEN.format(mode="inference_mode")
         )  # fmt: skip
     if view.made == MULTI_OUTPUT:
+        number, name = getattr(x._node, "position", 0), bare_name(getattr(x._node, "node", x))
         raise RuntimeError(
-            f"Output 0 of {view.maker} {what}. This view is the output of a function that returns "
+            f"Output {number} of {name} {what}. This view is the output of a function that returns "
             "multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
             "the inplace operation by an out-of-place one."
         )
@@ -274,8 +321,12 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
         if not recording():
             made = _mode_now()
         else:
-            made = DEFAULT if outer is None or outer.made == MULTI_OUTPUT else outer.made
-    out._view = None if cell is None else View(x if outer is None else outer.base, cell[0], made)
+            made = DEFAULT if outer is None else outer.made
+    if cell is None:
+        out._view = None
+        return out
+    base = x if outer is None else outer.base
+    out._view = View(base, cell[0], made)
     return out
 
 

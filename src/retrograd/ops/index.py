@@ -48,6 +48,13 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         at = next(i for i, each in enumerate(items) if each is Ellipsis)
         fill = x._array.ndim - used
         items = [*items[:at], *([slice(None)] * max(fill, 0)), *(e for e in items[at + 1 :] if e is not Ellipsis)]
+    if used and x._array.ndim == 0:
+        if any(each.__class__ is slice for each in items):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
     if used > x._array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
     dim = at_source = 0
@@ -255,6 +262,13 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
     source = value
     while source._array.ndim > target._array.ndim and source._array.shape[0] == 1:
         source = source.squeeze(0)
+    if source._array.ndim > target._array.ndim:
+        name = f"{dtypes.scalar_name(source.dtype)}Tensor"
+        raise RuntimeError(
+            f"expand(torch.{name}{{{list(source._array.shape)}}}, size={list(target._array.shape)}): the number of sizes "
+            f"provided ({target._array.ndim}) must be greater or equal to the number of dimensions in the tensor "
+            f"({source._array.ndim})"
+        )
     copy_(target, source)
 
 

@@ -67,6 +67,11 @@ turned.derivative(self=lambda F, g: F.mT(g))
 @op(backward="MmBackward0", opmath=True, holomorphic=False, name="mm")
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The product of two matrices."""
+    if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
+        try:
+            return _product(np, self, mat2)
+        except ValueError:  # told below
+            pass
     if self.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:

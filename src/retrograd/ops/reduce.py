@@ -6,6 +6,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from .calls import modify
@@ -58,24 +60,20 @@ def _wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-_ONES: dict[Any, list[Any]] = {}
+_ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(65)] for kind in (numpy.float32, numpy.float64)}
 
 
 def _total(np: Any, x: Any) -> Any:
-    """The sum of all elements. Of few floats it is a product with ones: 0.2 µs where NumPy's sum needs 0.9."""
-    size = x.size
-    if size > 64 or x.dtype.kind != "f" or np.__name__ != "numpy" or not x.flags.c_contiguous:
-        return np.add.reduce(x, None)
-    ones = _ONES.get(x.dtype)
-    if ones is None:
-        ones = _ONES[x.dtype] = [np.ones(n, x.dtype) for n in range(65)]
-    return np.vdot(x, ones[size])
+    """The sum of all elements. Of few floats it is a product with ones: 0.3 µs where NumPy's sum needs 0.8."""
+    if x.size <= 64 and x.__class__ is numpy.ndarray and x.dtype in _ONES:
+        return (x if x.ndim == 1 else x.reshape(-1)).dot(_ONES[x.dtype][x.size])
+    return np.add.reduce(_wide(np, x), None)
 
 
 @op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True)
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
-    return _total(np, _wide(np, self))
+    return _total(np, self)
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -94,7 +92,14 @@ sum_dim.derivative(
 
 @surface()
 def sum(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: bool = False
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
 
@@ -140,7 +145,14 @@ mean_dim.derivative(
 
 @surface()
 def mean(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: bool = False
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """The mean of all elements, or over ``dim`` (an int or several)."""
     if axis is not None or keepdims:

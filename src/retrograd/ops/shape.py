@@ -12,6 +12,7 @@ import numpy
 from ..core import dtypes
 from ..core.devices import module_of
 from ..core.levels import LEVEL
+from ..core.modes import recording
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
 from ..core.views import Geometry, bump, check_in_place, geometry
@@ -116,6 +117,15 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
     return None if at != -1 else tuple(result)
 
 
+@_view("reshape_alias", "ReshapeAliasBackward0")
+def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
+    """What ``view`` gives, of a tensor that is not contiguous."""
+    return view_block.op.kernel(np, self, size)
+
+
+reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
 @surface(function=False)
 def view(input: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
@@ -170,8 +180,10 @@ def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     given = shape or (kwargs["shape"],)
     size = resolved(input._array.shape, spread("reshape", given))
     array = input._array
-    if array.flags.c_contiguous or view_strides(array.shape, array.strides, size) is not None:
+    if array.flags.c_contiguous:
         return view_block(input, size)
+    if view_strides(array.shape, array.strides, size) is not None:
+        return reshape_alias(input, size)
     return unsafe_view(clone(input, memory_format=_contiguous()), size)
 
 
@@ -568,7 +580,7 @@ unbind_block.derivative(self=_unbind_rule)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along dimension ``dim``, as a tuple of views."""
     if input._array.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return unbind_block(input, dimension(dim, input._array.ndim))
 
 
@@ -1198,7 +1210,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
         node = input._node
         check_in_place(input, input.requires_grad)
         shown = out_of_place(input, *args, **kwargs)
-        made = shown._node
+        made = shown._node if recording() else None
         if made is not None and made is not node:
             made.__class__ = _numbered(type(made))
         input._array = shown._array
