@@ -23,7 +23,7 @@ from ..core import devices, dtypes, views, where
 from ..core.levels import LEVEL, level_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
-from ..core.tensor import Tensor, at_place, new
+from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, freed, rebase, stale, view_of
 from .operation import arguments
 
@@ -176,13 +176,12 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 # --- Callers --------------------------------------------------------------------------------------------------------
 
 
-def specialise(op: Any) -> None:
-    """Give the public function of ``op`` its own code."""
-    function: FunctionType = op.function
+def specialise(op: Any, function: FunctionType, slow: Any) -> None:
+    """Give a public function of ``op`` its own code, which leaves to ``slow`` what is not the common case."""
     op.ufunc = ufunc_of(op)
     space = function.__globals__
     space.update(
-        slow=apply, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
+        slow=slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
         NUMBERS=NUMBERS, F32=F32, F64=F64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
         recording=recording, in_inference=in_inference, new=new, next_number=next_number, _getframe=sys._getframe,
         Node=node_class(op), view_of=view_of, View=views.View, CPU=devices.CPU,
@@ -247,8 +246,9 @@ def _caller(op: Any) -> list[str]:
         if i == 0:
             lines.append(f"        if _a0.__class__ is not ndarray: {slow}")
             lines.append("        _d = _a0.dtype")
-        if i and op.kind == "pointwise":
-            lines.append(f"    elif _k in NUMBERS: _a{i} = {name}; _n{i} = None")
+        if i and op.kind == "pointwise" and op.numbers:
+            number = "_k in NUMBERS" if op.check is None else "(_k is float or _k is int)"
+            lines.append(f"    elif {number}: _a{i} = {name}; _n{i} = None")
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
     operands = ", ".join(f"_a{i}" for i in range(count))
@@ -300,7 +300,7 @@ def _view_result(names: Sequence[str]) -> list[str]:
 
 def _record(op: Any, names: Sequence[str]) -> list[str]:
     """Lines that make the node, indented as the body of a function."""
-    if not op.has_rules:
+    if not op.has_rules or op.result is not None:
         return []
     count = len(names)
     lines = ["    if " + " or ".join(f"_n{i} is not None" for i in range(count)) + ":"]
@@ -344,9 +344,12 @@ def _store(op: Any, each: Any, names: Sequence[str]) -> list[str]:
 # --- The readable way: everything that is not the common case -------------------------------------------------------
 
 
-def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
-    """Run ``op``: check and convert operands, call the kernel, wrap and record the results."""
-    tensors = tuple(map(as_operand, [op] * len(tensors), tensors, range(len(tensors))))
+def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
+    """Run ``op``: check and convert operands, call the kernel, wrap and record the results.
+
+    ``first``: how errors count the first operand (0 in methods).
+    """
+    tensors = tuple(as_operand(op, each, index, first) for index, each in enumerate(tensors))
     if out is not None:
         return write_out(op, tensors, params, out)
     arrays, result = run(op, tensors, params)
@@ -362,6 +365,42 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
     return outs if isinstance(result, tuple) else outs[0]
 
 
+def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+    """``apply`` for a method."""
+    return apply(op, tensors, params, out, 0)
+
+
+def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+    """``apply`` for an operator: NotImplemented for operands of foreign classes."""
+    return apply(op, tensors, params, out) if all(map(belongs, tensors)) else NotImplemented
+
+
+def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+    """``apply_operator`` for ``==`` and ``!=``, which take NumPy arrays too: NumPy asks us and not the other way round."""
+    taken = tuple(wrap(each) if isinstance(each, numpy.ndarray) else each for each in tensors)
+    return apply_operator(op, taken, params)
+
+
+def belongs(value: Any) -> bool:
+    """Whether ``value`` can be an operand of an operator of tensors."""
+    return isinstance(value, (Tensor, int, float, complex, numpy.generic))
+
+
+def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """``function`` as an operator: NotImplemented for an operand of a foreign class."""
+
+    def operator(input: Any, other: Any) -> Any:
+        if other.__class__ in NUMBERS or isinstance(other, Tensor):
+            return function(input, other)
+        if not belongs(other):
+            return NotImplemented
+        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+
+    operator.__name__ = operator.__qualname__ = function.__name__
+    operator.__module__, operator.__doc__ = "retrograd", function.__doc__
+    return operator
+
+
 def _fresh(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = numpy.asarray(array) if isinstance(array, numpy.generic) else array
@@ -370,26 +409,31 @@ def _fresh(array: Any) -> Tensor:
     return out
 
 
-def as_operand(op: Any, value: Any, position: int) -> Any:
+def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
     """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
     if isinstance(value, Tensor):
         return value
-    if op.kind == "pointwise" and isinstance(value, (bool, int, float, complex)):
+    numbers = op.kind == "pointwise" and op.numbers
+    if numbers and isinstance(value, (bool, int, float, complex)):
         return value
-    if op.kind == "pointwise" and isinstance(value, numpy.generic):
+    if numbers and isinstance(value, numpy.generic):
         return value.item()
     name = {"self": "input"}.get(op.tensors[position], op.tensors[position])
     if value is None and op.kind != "pointwise":
         return value
-    raise TypeError(f"{op.name}(): argument '{name}' (position {position + 1}) must be Tensor, not {_kind(value)}")
+    raise TypeError(
+        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {_kind(value)}"
+    )
 
 
 def _kind(value: Any) -> str:
-    return type(value).__name__
+    return "numpy.ndarray" if isinstance(value, numpy.ndarray) else type(value).__name__
 
 
-def run(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
-    """The operands as arrays in the dtype in which ``op`` sees them, and the kernel's result."""
+def run(
+    op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], into: Tensor | None = None
+) -> tuple[tuple[Any, ...], Any]:
+    """The operands as arrays in the dtype in which ``op`` sees them, and the kernel's result (to be written ``into``)."""
     arrays = tuple(each._array if isinstance(each, Tensor) else each for each in tensors)
     if op.check is not None:
         op.check(*arrays)
@@ -400,6 +444,10 @@ def run(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> tuple[tup
         common = common_dtype(tensors)
         if op.floats and common.category < dtypes.FLOATING:
             common = dtypes.default.floating
+        if into is not None:
+            _check_target(op, tensors, into, common)
+        if op.refuses is not None:
+            _refuse(op, common)
         arrays = tuple(_cast(np, each, common.numpy) for each in arrays)
         target = op.result or common.numpy
     inputs = arrays
@@ -418,6 +466,23 @@ def run(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> tuple[tup
         if target is not None:
             result = _retype(op, result, target)
     return arrays, result
+
+
+def _refuse(op: Any, common: dtypes.dtype) -> None:
+    name, kinds = op.refuses
+    if "bifc"[common.category] in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.scalar_name(common)}'")
+
+
+def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.dtype) -> None:
+    """Refuse what can not be written into ``x``, before anything is calculated."""
+    shapes = [each._array.shape for each in tensors if isinstance(each, Tensor)]
+    if any(shape != x._array.shape for shape in shapes):
+        error = broadcast_error(tensors)
+        if error is not None:
+            raise error
+        _check_shape(x, numpy.broadcast_shapes(*shapes))
+    check_cast(common if op.result is None else dtypes.of(op.result), x.dtype)
 
 
 def _retype(op: Any, result: Any, target: Any) -> Any:
@@ -633,7 +698,7 @@ def write_over(op: Any, x: Any, other: Any) -> bool:
         ):
             return False
         value = value._array
-    elif type(value) not in NUMBERS:
+    elif type(value) not in NUMBERS or (value.__class__ is bool and op.check is not None):
         return False
     if not hasattr(op, "ufunc"):
         op.ufunc = ufunc_of(op)
@@ -672,13 +737,13 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     x = tensors[0]
     if not isinstance(x, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
-    tensors = tuple(map(as_operand, [op] * len(tensors), tensors, range(len(tensors))))
+    tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
     edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
     recorded = recording() and op.has_rules and any(edge is not None for edge in edges)
     check_in_place(x, recorded)
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
-    arrays, result = run(op, tensors, params)
+    arrays, result = run(op, tensors, params, x)
     if isinstance(result, numpy.generic):
         result = numpy.asarray(result)
     _check_writable(op, x, result)
@@ -698,11 +763,13 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     return x
 
 
+def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
+    if shape != x._array.shape:
+        raise RuntimeError(f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(shape)}")
+
+
 def _check_writable(op: Any, x: Tensor, result: Any) -> None:
-    if result.shape != x._array.shape:
-        raise RuntimeError(
-            f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result.shape)}"
-        )
+    _check_shape(x, result.shape)
     check_cast(dtypes.of(result.dtype), x.dtype)
 
 

@@ -11,66 +11,71 @@ from ..core.tensor import Tensor
 from .table import op, pointwise, surface
 
 
-@pointwise(result=bool)
+def _nothing(F: Any, g: Any) -> None:
+    """What a comparison in place overwrites gets no gradient."""
+
+
+@pointwise(
+    _nothing, _nothing, result=bool,
+)  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements are equal."""
     return np.equal(self, other)
 
 
-@pointwise(result=bool, aliases=("not_equal",))
+@pointwise(
+    _nothing, _nothing, result=bool, aliases=("not_equal",),
+)  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements differ."""
     return np.not_equal(self, other)
 
 
-def _ordered(self: Any, other: Any, name: str) -> None:
-    for each in (self, other):
-        if getattr(each, "dtype", None) is not None and each.dtype.kind == "c":
-            shown = "ComplexFloat" if each.dtype.itemsize == 8 else "ComplexDouble"
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
-
-
-@pointwise(result=bool, aliases=("less",))
+@pointwise(
+    _nothing, _nothing, result=bool, aliases=("less",), refuses=("lt_cpu", "c"),
+)  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller."""
-    _ordered(self, other, "lt")
     return np.less(self, other)
 
 
-@pointwise(result=bool, aliases=("less_equal",))
+@pointwise(
+    _nothing, _nothing, result=bool, aliases=("less_equal",), refuses=("le_cpu", "c"),
+)  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller or equal."""
-    _ordered(self, other, "le")
     return np.less_equal(self, other)
 
 
-@pointwise(result=bool, aliases=("greater",))
+@pointwise(
+    _nothing, _nothing, result=bool, aliases=("greater",), refuses=("gt_cpu", "c"),
+)  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger."""
-    _ordered(self, other, "gt")
     return np.greater(self, other)
 
 
-@pointwise(result=bool, aliases=("greater_equal",))
+@pointwise(
+    _nothing, _nothing, result=bool, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
+)  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger or equal."""
-    _ordered(self, other, "ge")
     return np.greater_equal(self, other)
 
 
-@pointwise(result=bool)
+@pointwise(result=bool, numbers=False)
 def logical_and(np: Any, self: Any, other: Any, /) -> Any:
     """Whether both elements are true (not zero)."""
     return np.logical_and(self, other)
 
 
-@pointwise(result=bool)
+@pointwise(result=bool, numbers=False)
 def logical_or(np: Any, self: Any, other: Any, /) -> Any:
     """Whether either element is true (not zero)."""
     return np.logical_or(self, other)
 
 
-@pointwise(result=bool)
+@pointwise(result=bool, numbers=False)
 def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
     """Whether just one of the elements is true (not zero)."""
     return np.logical_xor(self, other)
@@ -97,12 +102,16 @@ def isinf(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def isposinf(np: Any, self: Any, /) -> Any:
     """Whether each element is plus infinity."""
+    if self.dtype.kind == "c":
+        raise RuntimeError("isposinf does not support complex inputs.")
     return np.equal(self, np.inf)
 
 
 @pointwise(result=bool, in_place=False)
 def isneginf(np: Any, self: Any, /) -> Any:
     """Whether each element is minus infinity."""
+    if self.dtype.kind == "c":
+        raise RuntimeError("isneginf does not support complex inputs.")
     return np.equal(self, -np.inf)
 
 
@@ -121,6 +130,8 @@ def isreal(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def signbit(np: Any, self: Any, /) -> Any:
     """Whether the sign of each element is minus (also of -0.0)."""
+    if self.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind == "f" else np.less(self, 0)
 
 

@@ -208,7 +208,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@surface(aliases=("__matmul__",))
+@surface()
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
 
@@ -275,11 +275,17 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
-def _rmatmul(self: Tensor, other: Any) -> Tensor:
-    return matmul(other, self)
+def at(input: Tensor, other: Any) -> Any:
+    """The operator ``@``."""
+    return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
-surface(function=False, name="__rmatmul__")(_rmatmul)
+def reflected_at(input: Tensor, other: Any) -> Any:
+    """The operator ``@`` with the tensor on the right of something else, which torch does not take."""
+    return at(other, input) if isinstance(other, Tensor) else NotImplemented
+
+
+OPERATORS = {"__matmul__": at, "__rmatmul__": reflected_at}
 
 
 # -- Products added to something -------------------------------------------------------------------------------------

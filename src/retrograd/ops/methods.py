@@ -9,24 +9,20 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import activate, cast, compare, create, index, inner, join, linalg, pointwise, random, reduce, shape, sort
-from .table import FUNCTIONS, METHODS
+from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul",
-    "rmul": "mul", "imul": "mul_", "truediv": "div_true", "itruediv": "div_", "floordiv": "floor_divide",
+    "rmul": "mul", "imul": "mul_", "truediv": "div", "itruediv": "div_", "floordiv": "floor_divide",
     "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow", "ipow": "pow_",
-    "matmul": "matmul", "neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not", "and": "bitwise_and",
+    "and": "bitwise_and",
     "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
     "xor": "bitwise_xor", "rxor": "bitwise_xor", "ixor": "bitwise_xor_", "lshift": "bitwise_left_shift",
     "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
     "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip
-
-
-def _reciprocal_times(self: Tensor, other: Any) -> Any:
-    """``other / self`` as PyTorch computes it."""
-    return self.reciprocal() * other
+UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
 def install() -> None:
@@ -34,14 +30,19 @@ def install() -> None:
     for name, function in METHODS.items():
         setattr(Tensor, name, function)
     for dunder, name in OPERATORS.items():
-        found = METHODS.get(name) or FUNCTIONS.get(name)
-        if name == "div_true":
-            found = pointwise.div_true
-        if found is not None:
-            setattr(Tensor, f"__{dunder}__", found)
+        found = pointwise.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        setattr(Tensor, f"__{dunder}__", operator_form(found))
+    for dunder, name in UNARY.items():
+        setattr(Tensor, f"__{dunder}__", METHODS[name])
+    for dunder, found in pointwise.OPERATORS.items():
+        setattr(Tensor, dunder, operator_form(found))
+    for dunder, found in linalg.OPERATORS.items():
+        setattr(Tensor, dunder, found)
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
-    Tensor.__rtruediv__ = _reciprocal_times  # type: ignore[method-assign]
+    # By the priority, NumPy's numbers and arrays leave operators to us.
+    for name, given in (("__invert__", pointwise.invert), ("__array_priority__", 1000)):
+        setattr(Tensor, name, given)
 
 
 def add_method(name: str, function: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
@@ -64,11 +65,14 @@ class Op:
         holomorphic: bool = True,
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
+        refuses: tuple[str, str] | None = None,
+        numbers: bool = True,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
         self.kind = kind  # "pointwise", "view" or "general"
         self.name = name or kernel.__name__
+        self.shown = _OVERLOAD.sub("", self.name)  # its name in errors
         self.doc = kernel.__doc__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.tensors = names[1 : code.co_posonlyargcount]
@@ -91,6 +95,8 @@ class Op:
         self.backward = backward or _camel(self.name) + "Backward0"
         self.in_place_backward = in_place_backward or self.backward  # PyTorch numbers some in-place forms otherwise
         self.check = check  # called with the operands before anything is converted; raises where they do not suit
+        self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
+        self.numbers = numbers and len(self.tensors) > 1  # a number may stand where a tensor is expected
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool], type[Node]] = {}
         self.has_rules = False
@@ -138,6 +144,9 @@ def arguments(rule: Rule) -> tuple[str, ...]:
         return ()
     code: CodeType = rule.__code__
     return code.co_varnames[: code.co_argcount]
+
+
+_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays)$")
 
 
 def _camel(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy
 
@@ -39,12 +39,13 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-    return np.multiply(x, np.asarray(alpha).astype(x.dtype) if hasattr(x, "dtype") else alpha)
+    return np.multiply(x, np.asarray(alpha).astype(x.dtype)) if hasattr(x, "dtype") else x * alpha
 
 
 def _no_booleans(*operands: Any) -> None:
-    if any(_kind(each) == "b" or each.__class__ is bool for each in operands):
-        raise RuntimeError(_BOOL_MINUS if all(_kind(each) == "b" for each in operands) else _ONE_BOOL_MINUS)
+    found = [_kind(each) == "b" or each.__class__ is bool for each in operands]
+    if any(found):
+        raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
 
 
 @pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans)
@@ -97,9 +98,6 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
-surface(function=False, name="__rsub__")(rsub_number)
-
-
 @pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
     """Product, element by element, of broadcastable tensors."""
@@ -120,13 +118,19 @@ def _nothing(F: Any, g: Any) -> None:
     """No gradient along this edge, but the edge exists: a piecewise constant function."""
 
 
-@pointwise(_nothing, _nothing, name="div_floor", backward="DivBackward1", function=False, method=False, in_place=False)
+@pointwise(
+    _nothing, _nothing, name="div_floor", backward="DivBackward2", function=False, method=False, in_place=False,
+    refuses=("div_floor_cpu", "bc"),
+)  # fmt: skip
 def div_floor(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
 
 
-@pointwise(_nothing, _nothing, name="div_trunc", backward="DivBackward1", function=False, method=False, in_place=False)
+@pointwise(
+    _nothing, _nothing, name="div_trunc", backward="DivBackward2", function=False, method=False, in_place=False,
+    refuses=("div_trunc_cpu", "bc"),
+)  # fmt: skip
 def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards zero."""
     if self.dtype.kind in "iu":
@@ -185,7 +189,17 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     return div_(input, other)
 
 
-@pointwise()
+def _no_derivative(name: str) -> Any:
+    def refuse(F: Any, g: Any) -> None:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+@pointwise(
+    _no_derivative("floor_divide"), _no_derivative("floor_divide"), backward="NotImplemented",
+    refuses=("div_floor_cpu", "bc"),
+)  # fmt: skip
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
@@ -194,6 +208,7 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 @pointwise(
     1, lambda F, g, self, other: -g * F.div_floor(self, other),
     name="remainder_tensor", backward="RemainderBackward1", function=False, method=False, in_place=False,
+    refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
@@ -203,8 +218,9 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    1, _nothing, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False
-)
+    1, _nothing, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False,
+    refuses=("remainder_cpu", "bc"),
+)  # fmt: skip
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
     if getattr(self, "dtype", other).kind in "biu":
@@ -212,9 +228,20 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     return np.remainder(self, other)
 
 
+@pointwise(
+    None, _no_derivative("remainder"), name="remainder_of_number", backward="NotImplemented",
+    function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
+)  # fmt: skip
+def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
+    """A number's remainder of the division by each element."""
+    return remainder_tensor.op.kernel(np, self, other)
+
+
 @surface()
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    if not isinstance(input, Tensor):
+        return remainder_of_number(input, other, out=out)
     return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other, out=out)
 
 
@@ -227,6 +254,7 @@ def remainder_(input: Tensor, other: Any) -> Tensor:
 @pointwise(
     1, lambda F, g, self, other: -g * F.div_trunc(self, other),
     name="fmod_tensor", backward="FmodBackward1", function=False, method=False, in_place=False,
+    refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
@@ -235,7 +263,10 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     return np.fmod(self, other)
 
 
-@pointwise(1, _nothing, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False)
+@pointwise(
+    1, _nothing, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False,
+    refuses=("fmod_cpu", "bc"),
+)  # fmt: skip
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
@@ -266,10 +297,24 @@ def neg(np: Any, self: Any, /) -> Any:
     return np.negative(self)
 
 
-@pointwise(lambda F, g, self: g * F.sgn(self), holomorphic=False, aliases=("absolute",))
+@pointwise(
+    lambda F, g, self: g * F.sgn(self), holomorphic=False, aliases=("absolute",), in_place=False,
+    refuses=("abs_cpu", "b"), numbers=False,
+)  # fmt: skip
 def abs(np: Any, self: Any, /) -> Any:
     """Absolute value, element by element (of a complex number its length)."""
     return np.absolute(self)
+
+
+def _abs_in_place(input: Tensor) -> Tensor:
+    """In-place version of :func:`abs`."""
+    if input.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return modify(abs.op, (input,), ())
+
+
+for _name in ("abs_", "absolute_"):
+    surface(name=_name)(_abs_in_place)
 
 
 @pointwise(_nothing)
@@ -293,6 +338,8 @@ def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 @pointwise(_sgn_rule, holomorphic=False)
 def sgn(np: Any, self: Any, /) -> Any:
     """The sign of each element; of a complex number the direction (0 for 0)."""
+    if self.dtype.kind == "b":
+        return self.copy()
     if self.dtype.kind != "c":
         return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
     size = np.absolute(self)
@@ -339,7 +386,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, exponent: g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))),
     lambda F, g, self, exponent, out: g * F.log_power(self, exponent, out),
-    name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False,
+    name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
 )  # fmt: skip
 def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
     """``self`` to the power ``exponent``, element by element."""
@@ -444,14 +491,11 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
         return modify(pow_tensor.op, (input, exponent), ())
-    check_cast(dtypes.result_of(*_kinds(input), dtypes.of_number(exponent)), input.dtype)
+    target = dtypes.result_of(*_kinds(input), dtypes.of_number(exponent))
+    if target.category == dtypes.INTEGER and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    check_cast(target, input.dtype)
     return modify(pow_scalar.op, (input,), (exponent,))
-
-
-@surface(aliases=("__rpow__",), function=False, name="__rpow__")
-def _rpow(input: Tensor, base: Any) -> Any:
-    """``base ** input``."""
-    return pow(base, input)
 
 
 @surface()
@@ -468,7 +512,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
 @pointwise(lambda F, g, self: g * (2.0 * self))
 def square(np: Any, self: Any, /) -> Any:
     """The square, element by element."""
-    return np.multiply(self, self)
+    return np.multiply(self, self) if self.dtype.kind != "b" else self.astype(np.int64)
 
 
 square.op.backward = square.op.in_place_backward = "PowBackward0"
@@ -540,7 +584,7 @@ def log1p(np: Any, self: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, other: g / (1 + F.exp(other - self)),
     lambda F, g, self, other: g / (1 + F.exp(self - other)),
-    floats=True, in_place=False,
+    in_place=False, refuses=("logaddexp_cpu", "bi"), numbers=False,
 )  # fmt: skip
 def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
     """``log(exp(x) + exp(y))`` without overflow."""
@@ -589,7 +633,7 @@ def atan(np: Any, self: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, other: g * (other / (self * self + other * other)),
     lambda F, g, self, other: g * (-self / (self * self + other * other)),
-    floats=True, aliases=("arctan2",),
+    floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
     """The angle of the point (``other``, ``self``), in radians between -π and π."""
@@ -679,54 +723,94 @@ def relu(np: Any, self: Any, /) -> Any:
     """Each element where it is positive, else 0."""
     if self.dtype == bool:
         raise RuntimeError("Boolean inputs not supported for relu")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
     return np.maximum(self, 0)
 
 
 # -- Rounding --------------------------------------------------------------------------------------------------------
 
 
-@pointwise(_nothing)
+def _no_complex(name: str) -> Any:
+    def check(x: Any, *others: Any) -> None:
+        if _kind(x) == "c":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
+
+    return check
+
+
+@pointwise(_nothing, check=_no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
     """The largest whole number not above each element."""
     return np.floor(self) if self.dtype.kind == "f" else self.copy()
 
 
-@pointwise(_nothing)
+@pointwise(_nothing, check=_no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
     """The smallest whole number not below each element."""
     return np.ceil(self) if self.dtype.kind == "f" else self.copy()
 
 
-@pointwise(_nothing, aliases=("fix",))
+@pointwise(_nothing, aliases=("fix",), check=_no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
     """Each element without its fraction."""
     return np.trunc(self) if self.dtype.kind == "f" else self.copy()
 
 
-@pointwise(1)
+@pointwise(1, refuses=("frac_cpu", "bic"))
 def frac(np: Any, self: Any, /) -> Any:
     """The fraction of each element, with its sign."""
     return self - np.trunc(self)
 
 
-@pointwise(_nothing)
-def round(np: Any, self: Any, /, *, decimals: int = 0) -> Any:
-    """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
-    if self.dtype.kind != "f":
-        return self.copy()
-    if decimals == 0:
-        return np.rint(self)
+@pointwise(
+    _nothing, name="round_whole", backward="RoundBackward0", function=False, method=False, in_place=False,
+    check=_no_complex("round"), refuses=("round_vml_cpu", "b"),
+)  # fmt: skip
+def round_whole(np: Any, self: Any, /) -> Any:
+    """The nearest whole number, ties to even."""
+    return np.rint(self) if self.dtype.kind == "f" else self.copy()
+
+
+@pointwise(
+    _nothing, name="round_decimals", backward="RoundBackward1", function=False, method=False, in_place=False,
+    check=_no_complex("round"), refuses=("round_cpu", "bi"),
+)  # fmt: skip
+def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
+    """The nearest number with so many decimals."""
     scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
     return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
+
+
+@surface()
+def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
+    """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
+    return round_whole(input, out=out) if decimals is None else round_decimals(input, decimals, out=out)
+
+
+@surface()
+def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
+    """In-place version of :func:`round`."""
+    return (
+        modify(round_whole.op, (input,), ()) if decimals is None else modify(round_decimals.op, (input,), (decimals,))
+    )
 
 
 # -- Choosing --------------------------------------------------------------------------------------------------------
 
 
+def _real_only(name: str) -> Any:
+    def check(*operands: Any) -> None:
+        if any(_kind(each) == "c" for each in operands):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
 @pointwise(
     lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
     lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
-    in_place=False,
+    in_place=False, check=_real_only("maximum"), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
     """The larger of two elements; nan if either is."""
@@ -736,7 +820,7 @@ def maximum(np: Any, self: Any, other: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
     lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
-    in_place=False,
+    in_place=False, check=_real_only("minimum"), numbers=False,
 )  # fmt: skip
 def minimum(np: Any, self: Any, other: Any, /) -> Any:
     """The smaller of two elements; nan if either is."""
@@ -765,7 +849,7 @@ masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, ma
 @pointwise(
     lambda F, g, self, other: F.masked_fill_scalar(g, ~((self >= other) | (other != other)), 0),
     lambda F, g, self, other: F.masked_fill_scalar(g, (self >= other) | (other != other), 0),
-    in_place=False,
+    in_place=False, check=_real_only("fmax"), numbers=False,
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
     """The larger of two elements; of a nan and a number the number."""
@@ -775,7 +859,7 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, other: F.masked_fill_scalar(g, ~((self <= other) | (other != other)), 0),
     lambda F, g, self, other: F.masked_fill_scalar(g, (self <= other) | (other != other), 0),
-    in_place=False,
+    in_place=False, check=_real_only("fmin"), numbers=False,
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
     """The smaller of two elements; of a nan and a number the number."""
@@ -908,13 +992,55 @@ def clamp_max_(input: Tensor, max: Any) -> Tensor:
 @pointwise(
     lambda F, g, weight: g * (1 - weight),
     lambda F, g, weight: g * weight,
-    lambda F, g, self, end: g * (end - self),
-    name="lerp", backward="LerpBackward1",
+    name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
+    refuses=("lerp_kernel_scalar", "bi"), numbers=False,
 )  # fmt: skip
-def lerp(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
-    """``self + weight * (end - self)``: from ``self`` to ``end`` as ``weight`` goes from 0 to 1."""
+def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
+    """``self + weight * (end - self)`` with a number."""
+    return lerp_tensor.op.kernel(np, self, end, weight)
+
+
+@pointwise(
+    lambda F, g, weight: g * (1 - weight),
+    lambda F, g, weight: g * weight,
+    lambda F, g, self, end: g * (end - self),
+    name="lerp_tensor", backward="LerpBackward1", function=False, method=False, in_place=False,
+    refuses=("lerp_kernel_tensor", "bi"), numbers=False,
+)  # fmt: skip
+def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
+    """``self + weight * (end - self)``, element by element."""
     small = np.absolute(weight) < 0.5
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
+
+
+def _same_dtype(input: Any, *others: Any) -> None:
+    for each in others:
+        if isinstance(each, Tensor) and isinstance(input, Tensor) and each.dtype is not input.dtype:
+            name = "`end`" if each is others[0] else "`weight`"
+            raise RuntimeError(f"expected dtype {_c_name(input)} for {name} but got dtype {_c_name(each)}")
+
+
+def _c_name(x: Tensor) -> str:
+    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half",
+             "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+             "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}  # fmt: skip
+    return names.get(x.dtype.name, x.dtype.name)
+
+
+@surface()
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
+    """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1."""
+    _same_dtype(input, end, weight)
+    return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight, out=out)
+
+
+@surface()
+def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """In-place version of :func:`lerp`."""
+    _same_dtype(input, end, weight)
+    if isinstance(weight, Tensor):
+        return modify(lerp_tensor.op, (input, end, weight), ())
+    return modify(lerp_number.op, (input, end), (weight,))
 
 
 @pointwise(
@@ -924,7 +1050,9 @@ def lerp(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
-    return self + tensor1 * tensor2 if value == 1 else self + value * tensor1 * tensor2
+    if value == 1:
+        return self + tensor1 * tensor2
+    return self + (int(value) if self.dtype.kind in "iu" else value) * tensor1 * tensor2
 
 
 @pointwise(
@@ -934,7 +1062,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 / tensor2``, element by element."""
-    if self.dtype.kind in "biu":
+    if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
             "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
@@ -945,7 +1073,10 @@ def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     return self + value * (tensor1 / tensor2)
 
 
-@pointwise(lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out))
+@pointwise(
+    lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out),
+    refuses=("hypot_cpu", "bic"), numbers=False,
+)  # fmt: skip
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
     """The length of the hypotenuse, element by element."""
     return np.hypot(self, other)
@@ -960,50 +1091,84 @@ def copysign(np: Any, self: Any, other: Any, /) -> Any:
 # -- Bits ------------------------------------------------------------------------------------------------------------
 
 
-def _whole(name: str, *operands: Any) -> None:
-    for each in operands:
-        if hasattr(each, "dtype") and each.dtype.kind not in "biu":
-            shown = dtypes.scalar_name(dtypes.of(each.dtype))
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
-
-
-@pointwise()
+@pointwise(refuses=("bitwise_and_cpu", "fc"))
 def bitwise_and(np: Any, self: Any, other: Any, /) -> Any:
     """And of the bits of integers, or of booleans."""
-    _whole("bitwise_and", self, other)
     return np.bitwise_and(self, other)
 
 
-@pointwise()
+@pointwise(refuses=("bitwise_or_cpu", "fc"))
 def bitwise_or(np: Any, self: Any, other: Any, /) -> Any:
     """Or of the bits of integers, or of booleans."""
-    _whole("bitwise_or", self, other)
     return np.bitwise_or(self, other)
 
 
-@pointwise()
+@pointwise(refuses=("bitwise_xor_cpu", "fc"))
 def bitwise_xor(np: Any, self: Any, other: Any, /) -> Any:
     """Exclusive or of the bits of integers, or of booleans."""
-    _whole("bitwise_xor", self, other)
     return np.bitwise_xor(self, other)
 
 
-@pointwise()
+@pointwise(refuses=("bitwise_not_cpu", "fc"))
 def bitwise_not(np: Any, self: Any, /) -> Any:
     """The bits of integers, or booleans, turned over."""
-    _whole("bitwise_not", self)
     return np.invert(self)
 
 
-@pointwise()
+@pointwise(refuses=("lshift_cpu", "bfc"))
 def bitwise_left_shift(np: Any, self: Any, other: Any, /) -> Any:
     """The bits of integers moved left by ``other`` places."""
-    _whole("lshift", self, other)
     return np.left_shift(self, other)
 
 
-@pointwise()
+@pointwise(refuses=("rshift_cpu", "bfc"))
 def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
     """The bits of integers moved right by ``other`` places, keeping the sign."""
-    _whole("rshift", self, other)
     return np.right_shift(self, other)
+
+
+# -- Operators that are no functions ---------------------------------------------------------------------------------
+
+
+@surface()
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def invert(input: Tensor) -> Tensor:
+    """The operator ``~``."""
+    if input._array.dtype.kind not in "biu":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return cast(Tensor, bitwise_not(input))
+
+
+@surface(function=False, name="__array_wrap__")
+def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's functions give for a tensor: a tensor."""
+    return wrap(numpy.asarray(array))
+
+
+def _reversed(function: Any) -> Any:
+    """The operator of which ``function`` gets the operands in the other order."""
+
+    def reflected(input: Tensor, other: Any) -> Any:
+        return function(other, input)
+
+    reflected.__name__, reflected.__doc__ = function.__name__, function.__doc__
+    return reflected
+
+
+def _divided(input: Tensor, other: Any) -> Any:
+    """``other / input``, as PyTorch computes it."""
+    return reciprocal(input) * (wrap(other) if isinstance(other, numpy.ndarray) else other)
+
+
+#: What stands on the right of a number.
+OPERATORS = {
+    "__rsub__": rsub_number, "__rtruediv__": _divided, "__rpow__": _reversed(pow),
+    "__rfloordiv__": _reversed(floor_divide), "__rmod__": _reversed(remainder),
+    "__rlshift__": _reversed(bitwise_left_shift), "__rrshift__": _reversed(bitwise_right_shift),
+}  # fmt: skip

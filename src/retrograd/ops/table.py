@@ -54,6 +54,8 @@ def pointwise(
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
+    refuses: tuple[str, str] | None = None,
+    numbers: bool = True,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
@@ -62,12 +64,15 @@ def pointwise(
     result if it is not that of the operands (``bool`` for comparisons). Operands may be numbers. ``holomorphic=False``:
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
+    ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
+    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
-                holomorphic=holomorphic, in_place_backward=in_place_backward, check=check)  # fmt: skip
+                holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
+                refuses=refuses, numbers=numbers)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -129,7 +134,7 @@ def surface(
 
 
 def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
-    public = _stub(op)
+    public, method_form = _stub(op), _stub(op, calls.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
     TENSORS.__dict__[op.name] = public
@@ -138,21 +143,21 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequen
         if function:
             FUNCTIONS[each] = public
         if method:
-            METHODS[each] = public
+            METHODS[each] = method_form
         if in_place:
             METHODS[each + "_"] = FUNCTIONS[each + "_"] = calls.in_place_form(op, each + "_")
     return public
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation)  # type: ignore[name-defined] # noqa: F821 - found in the globals that _stub gives it
+    specialise(operation, function, slow)  # type: ignore[name-defined] # noqa: F821 - from the globals _stub gives it
     return function(*args, **kwargs)  # noqa: F821
 
 
-def _stub(op: Op) -> Any:
-    """The public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
+def _stub(op: Op, slow: Any = calls.apply) -> Any:
+    """A public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
     space: dict[str, Any] = {
-        "operation": op, "specialise": calls.specialise, "__name__": "retrograd.ops.table", MARK: True,
+        "operation": op, "specialise": calls.specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
@@ -161,8 +166,16 @@ def _stub(op: Op) -> Any:
     made.__qualname__ = op.name
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
-    op.function = made  # type: ignore[attr-defined]
     return made
 
 
-__all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "pointwise", "surface"]
+def operator_form(function: Any) -> Any:
+    """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
+    op = getattr(function, "op", None)
+    if op is None:
+        return calls.guarded(function)
+    return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
+
+
+__all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
+           "surface"]  # fmt: skip
