@@ -15,7 +15,16 @@ _EXPRESSIONS = [
     "numpy.sin(numpy.arange(2000.0)).reshape(2, 10, 100)", "numpy.arange(16.0).reshape(2, 2, 2, 2)", "[[-1.0], [20.0], [300.0]]",
     "numpy.exp(numpy.arange(6.0) * 4)", "numpy.arange(4.0).reshape(2, 2).T", "[123456789.0]", "[0.99999]", "[-1e-8, 1e-8]",
 ]  # fmt: skip
-_WHOLE = ["5", "[1, -2, 300]", "[]", "numpy.arange(40)", "numpy.arange(1100)", "[[1, 2], [30, 4]]", "numpy.zeros((2, 0))", "[0, 1, 1]"]
+_WHOLE = [
+    "5",
+    "[1, -2, 300]",
+    "[]",
+    "numpy.arange(40)",
+    "numpy.arange(1100)",
+    "[[1, 2], [30, 4]]",
+    "numpy.zeros((2, 0))",
+    "[0, 1, 1]",
+]
 _COMPLEX = ["1 + 2j", "[1 + 2j, -3.5 - 0.25j]", "[1e6 + 1e-6j]", "[]", "numpy.arange(4) * (1 - 1j)"]
 
 CASES: list[tuple[str, str, dict[str, Any], str]] = []
@@ -32,7 +41,9 @@ for _options in (
     {"precision": 2}, {"precision": 8}, {"threshold": 5}, {"edgeitems": 1, "threshold": 5}, {"linewidth": 40}, {"sci_mode": True},
     {"sci_mode": False}, {"profile": "short"}, {"profile": "full"},
 ):  # fmt: skip
-    CASES += [(each, "float32", _options, "") for each in _EXPRESSIONS if "2000" not in each or "profile" not in _options]
+    CASES += [
+        (each, "float32", _options, "") for each in _EXPRESSIONS if "2000" not in each or "profile" not in _options
+    ]
 
 
 def array_of(expression: str) -> Any:
