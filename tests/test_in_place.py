@@ -25,11 +25,7 @@ def test_a_saved_value_that_was_overwritten_is_found_and_both_lines_are_named() 
         z.sum().backward()
     text = str(caught.value)
     assert (
-        text.startswith(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            "[torch.FloatTensor [3]], which is output 0 of Exp, is at version 1; expected version 0 instead."
-        )
-        or "which is output 0 of" in text
+        "modified by an inplace operation: [torch.FloatTensor [3]], which is output 0 of Exp, is at version 1" in text
     )
     assert "test_in_place.py" in text and "z = y * y" in text and "y.add_(1)" in text
 
@@ -105,7 +101,7 @@ def test_out_is_resized_and_refuses_gradients() -> None:
     assert torch.add(torch.ones(2), 1, out=out) is out and out.tolist() == [2.0, 2.0]
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
         torch.add(torch.ones(3), 1, out=out)
-    with pytest.raises(RuntimeError, match="functions with out=... arguments don't support automatic differentiation"):
+    with pytest.raises(RuntimeError, match="functions with out="):
         torch.add(torch.ones(3, requires_grad=True), 1, out=out)
 
 
@@ -117,10 +113,10 @@ def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> N
         y = x * 1
         if overwrite:
             y[0].exp_()
-            y.mul_(y.sin())
+            y.tanh_()
         else:
             y = torch.stack([y[0].exp(), y[1]])
-            y = y * y.sin()
+            y = y.tanh()
         return y.sum()
 
     found = []
