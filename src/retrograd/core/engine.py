@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
+from operator import attrgetter
 from typing import Any
 
 import numpy
@@ -171,7 +172,7 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 def _sweep(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
-    needed, awaited = _survey(roots, wanted) if wanted is not None or AccumulateGrad.hooked else (None, None)
+    needed, awaited = _survey(roots, wanted)
     pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
     owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
     leaves: dict[Any, None] = {}  # leaves that got something, in order
@@ -206,7 +207,7 @@ def _sweep(
             continue
         edges = place.edges
         if needed is not None and wanted is not None:
-            edges = tuple(edge if edge in needed or edge in wanted else None for edge in edges)
+            edges = tuple([edge if edge in needed or edge in wanted else None for edge in edges])
         grads = _send(place, grad, edges, keep, record, several)
         for edge, arrived in ((edges[0], grads),) if len(edges) == 1 else zip(edges, grads, strict=True):
             if edge is None:
@@ -259,40 +260,46 @@ def _sweep(
         _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
 
 
-def _survey(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> tuple[Any, dict[Any, int]]:
-    """Which nodes lead to a wanted place (None: all count), and how many gradients each leaf will be sent."""
-    awaited: dict[Any, int] = {}
+def _survey(
+    roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None
+) -> tuple[set[Any] | None, dict[Any, int] | None]:
+    """Which places lead to a wanted one (None: all count), and how many gradients each leaf will be sent.
+
+    The latter only if any leaf ever had a hook (see Note [The order of leaves]).
+    """
     seen: set[Any] = set()
-    stack = []
-    for place, _ in roots:
-        if place.__class__ is AccumulateGrad:
-            awaited[place] = awaited.get(place, 0)
-        elif place not in seen:
-            seen.add(place)
-            stack.append(place)
+    stack = [place for place, _ in roots]
     while stack:
         place = stack.pop()
-        for edge in (place.node,) if place.__class__ is Output else place.edges:
-            if edge is None:
-                continue
-            if edge.__class__ is AccumulateGrad:
+        if place in seen or place.__class__ is AccumulateGrad:
+            continue
+        seen.add(place)
+        if place.__class__ is Output:
+            stack.append(place.node)
+        else:
+            stack += [edge for edge in place.edges if edge is not None]
+    needed: set[Any] | None = None
+    if wanted is not None:
+        needed = set()
+        for place in sorted(seen, key=_by_age, reverse=True):
+            for edge in (place.node,) if place.__class__ is Output else place.edges:
+                if edge is not None and (edge in wanted or edge in needed):
+                    needed.add(place)
+                    break
+    return needed, _awaited(roots, seen if needed is None else needed, wanted) if AccumulateGrad.hooked else None
+
+
+_by_age = attrgetter("number")
+
+
+def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
+    """How many gradients each leaf will be sent; those that nobody wants are sent none."""
+    awaited = dict.fromkeys((place for place, _ in roots if place.__class__ is AccumulateGrad), 0)
+    for place in places:
+        for edge in () if place.__class__ is Output else place.edges:
+            if edge.__class__ is AccumulateGrad and (wanted is None or edge in wanted):
                 awaited[edge] = awaited.get(edge, 0) + 1
-            elif edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
-    if wanted is None:
-        return None, awaited
-    needed: set[Any] = set()
-    for place in sorted(seen, key=lambda each: -each.number):
-        edges = (place.node,) if place.__class__ is Output else place.edges
-        if any(edge in wanted or edge in needed for edge in edges if edge is not None):
-            needed.add(place)
-    # An edge that leads to nothing wanted is never followed, so what it would bring is not awaited either.
-    for leaf in awaited:
-        awaited[leaf] = sum(
-            edge is leaf for place in needed if place.__class__ is not Output for edge in place.edges
-        ) if leaf in wanted else 0  # fmt: skip
-    return needed, awaited
+    return awaited
 
 
 # --- At one place ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ operation costs 1.0 µs generated and 2.5 µs through ``apply``; calling the tab
 
 from __future__ import annotations
 
+import dis
 import linecache
 import sys
 import warnings
@@ -110,8 +111,11 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool) ->
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     lines.append("    " + ", ".join(f"e{i}" for i in range(count)) + (",", "")[count > 1] + " = edges")
-    lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
-    if op.several or (op.outputs and op.differentiable != 1):
+    if not (conjugate or any(map(_uses_level, rules))):
+        lines.append("    F = None")
+    else:
+        lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
+    if lines[-1] != "    F = None" and (op.several or (op.outputs and op.differentiable != 1)):
         lines[-1] = "    F = TENSORS" if record else "    F = level_of(next(each for each in g if each is not None))"
     for each in kept:
         lines += _load(each, record, conjugate and op.holomorphic)
@@ -161,8 +165,22 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
         return constants.get(rule, f"g * {rule}")
     space[f"rule{i}"] = rule
     names = arguments(rule)
-    call = f"rule{i}({', '.join(names)})"
-    return call if "g" in names else f"g * {call}"
+    partial = _identity(rule) or f"rule{i}({', '.join(names)})"
+    return partial if "g" in names else f"g * {partial}"
+
+
+def _identity(rule: Any) -> str | None:
+    """The name of the argument that a rule returns, if it does nothing else: as in the derivative of a product."""
+    steps = [each for each in dis.get_instructions(rule) if each.opname != "RESUME"]
+    names = [each.opname for each in steps]
+    return str(steps[0].argval) if len(steps) == 2 and names[0].startswith("LOAD_FAST") else None
+
+
+def _uses_level(rule: Any) -> bool:
+    """Whether a rule looks at ``F`` at all."""
+    if rule is None or isinstance(rule, (int, float)):
+        return False
+    return any(each.opname.startswith("LOAD_FAST") and each.argval == "F" for each in dis.get_instructions(rule))
 
 
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
@@ -193,6 +211,12 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     function.__defaults__ = made.__defaults__
     function.__kwdefaults__ = made.__kwdefaults__
     function.__code__ = made.__code__.replace(co_name=op.name, co_qualname=op.name)
+
+
+def specialise_all(op: Any) -> None:
+    """Generate the code of every public function of ``op`` anew."""
+    for function, slow in op.forms:
+        specialise(op, function, slow)
 
 
 class _Probe:
@@ -240,12 +264,11 @@ def _caller(op: Any) -> list[str]:
         lines.append("    if _k is Tensor or _k in PLAIN:")
         lines.append(f"        _a{i} = {name}._array")
         lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
-        if op.kind != "view":
-            lines.append(f"        if _a{i}.dtype is not {'_d' if i else 'F32'}" + (
-                f": {slow}" if i else " and _a0.dtype is not F64: " + slow))  # fmt: skip
         if i == 0:
-            lines.append(f"        if _a0.__class__ is not ndarray: {slow}")
-            lines.append("        _d = _a0.dtype")
+            lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
+        if op.kind != "view":
+            wrong = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64"
+            lines.append(f"        if {wrong}: {slow}")
         if i and op.kind == "pointwise" and op.numbers:
             number = "_k in NUMBERS" if op.check is None else "(_k is float or _k is int)"
             lines.append(f"    elif {number}: _a{i} = {name}; _n{i} = None")

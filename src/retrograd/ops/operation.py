@@ -99,6 +99,7 @@ class Op:
         self.numbers = numbers and len(self.tensors) > 1  # a number may stand where a tensor is expected
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool], type[Node]] = {}
+        self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
 
     def derivative(self, /, **rules: Rule) -> None:

@@ -166,6 +166,7 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     made.__qualname__ = op.name
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
+    op.forms.append((made, slow))
     return made
 
 

@@ -1,0 +1,128 @@
+"""In-place operations: versions, what they refuse, and errors that name the lines at fault."""
+
+from __future__ import annotations
+
+import pytest
+
+import retrograd as torch
+
+
+def test_versions_are_shared_by_all_that_share_memory() -> None:
+    x = torch.zeros(4)
+    view, bare = x[1:], x.detach()
+    x.add_(1)
+    view.mul_(2)
+    assert x._version == view._version == bare._version == 2
+    assert x.data._version == 0 and x.tolist() == [1.0, 2.0, 2.0, 2.0]
+
+
+def test_a_saved_value_that_was_overwritten_is_found_and_both_lines_are_named() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError) as caught:
+        z.sum().backward()
+    text = str(caught.value)
+    assert (
+        "modified by an inplace operation: [torch.FloatTensor [3]], which is output 0 of Exp, is at version 1" in text
+    )
+    assert "test_in_place.py" in text and "z = y * y" in text and "y.add_(1)" in text
+
+
+def test_overwriting_what_nobody_needs_is_fine() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x + 1
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_leaves_and_their_views_are_protected() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        x[0] = 1
+    assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 0
+    with torch.no_grad():
+        x.add_(1)
+    assert x._version == 1
+
+
+def test_writing_through_a_view_gives_the_base_a_history() -> None:
+    base, w = torch.zeros(3), torch.tensor(2.0, requires_grad=True)
+    base[1] = w * 3
+    assert type(base.grad_fn).__name__ == "CopySlices" and not base.is_leaf
+    base.sum().backward()
+    assert w.grad.item() == 3.0
+
+
+def test_a_view_follows_what_is_written_to_its_base() -> None:
+    x = torch.ones(2, requires_grad=True)
+    base = x * 1
+    view = base[0]
+    base.mul_(5)
+    assert type(view.grad_fn).__name__ == "AsStridedBackward0"
+    view.backward()
+    assert x.grad.tolist() == [5.0, 0.0]
+
+
+def test_views_of_several_results_can_not_be_overwritten() -> None:
+    first, _ = (torch.ones(2, requires_grad=True) * 1).unbind()
+    with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace"):
+        first.mul_(2)
+
+
+def test_a_view_made_without_recording_can_not_be_overwritten_while_recording() -> None:
+    x = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = x[0]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace"):
+        view.mul_(2)
+
+
+def test_expanded_memory_can_not_be_written_to() -> None:
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        torch.ones(1).expand(3).add_(1)
+
+
+def test_results_must_fit_in_shape_and_kind() -> None:
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[3, 2\]"):
+        x.add_(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        torch.ones(2, dtype=torch.int64).add_(1.5)
+    assert x.tolist() == [1.0, 1.0] and x._version == 0
+
+
+def test_out_is_resized_and_refuses_gradients() -> None:
+    out = torch.empty(0)
+    assert torch.add(torch.ones(2), 1, out=out) is out and out.tolist() == [2.0, 2.0]
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        torch.add(torch.ones(3), 1, out=out)
+    with pytest.raises(RuntimeError, match="functions with out="):
+        torch.add(torch.ones(3, requires_grad=True), 1, out=out)
+
+
+@pytest.mark.parametrize("order", range(1, 4))
+def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> None:
+    x = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
+
+    def value(overwrite: bool) -> torch.Tensor:
+        y = x * 1
+        if overwrite:
+            y[0].pow_(3)
+            y.sin_()
+        else:
+            y = torch.stack([y[0] ** 3, y[1]])
+            y = y.sin()
+        return y.sum()
+
+    found = []
+    for overwrite in (True, False):
+        y = value(overwrite)
+        for _ in range(order):
+            (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        found.append(y.tolist())
+    assert found[0] == pytest.approx(found[1])

@@ -1,0 +1,113 @@
+"""Kernels work through the array module that they are given: the GPU needs no other code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial, wraps
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.ops import calls
+from retrograd.ops.operation import ARRAYS, OPS
+from tests.samples import Sample, samples
+from tests.test_operations import leaves
+from tests.weights import derivatives
+
+#: What says something about types and shapes and works on no array.
+HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
+#: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
+DRAWN = {"bernoulli_block", "to_device"}
+FAMILIES = ("pointwise", "reduce", "shape", "index", "linalg")
+
+
+class Watched:
+    """The module numpy, which refuses to be used while a kernel runs."""
+
+    inside = False
+
+    def __getattr__(self, name: str) -> Any:
+        assert not Watched.inside or name in HARMLESS, f"a kernel uses numpy.{name} and not its own array module"
+        return getattr(numpy, name)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, module in list(sys.modules.items()):
+        arrays_only = not name.endswith((".random", ".text", ".calls", ".table", ".operation"))
+        if name.startswith(("retrograd.ops.", "retrograd.kernels.")) and arrays_only and "numpy" in module.__dict__:
+            monkeypatch.setattr(module, "numpy", Watched())
+    for op in OPS.values():
+        if op.name in DRAWN:
+            continue
+        guarded = guard(op.kernel)
+        monkeypatch.setattr(op, "kernel", guarded)
+        monkeypatch.setitem(ARRAYS.__dict__, op.name, partial(guarded, numpy))
+        calls.specialise_all(op)
+        for function, _ in op.forms:
+            monkeypatch.setitem(function.__globals__, "kernel", guarded)
+    yield
+    Watched.inside = False
+
+
+def guard(kernel: Any) -> Any:
+    @wraps(kernel)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before, Watched.inside = Watched.inside, True
+        try:
+            return kernel(*args, **kwargs)
+        finally:
+            Watched.inside = before
+
+    return run
+
+
+def test_no_kernel_reaches_for_the_global_numpy(watched: None) -> None:
+    for family in FAMILIES:
+        for sample in samples(family):
+            once(sample)
+
+
+def once(sample: Sample) -> None:
+    tensors = leaves(sample)
+    try:
+        outs = sample.evaluate(torch, tensors)
+        if sample.smooth:
+            derivatives(torch, outs, list(tensors.values()))
+    except RuntimeError:
+        pass  # what PyTorch refuses is tested elsewhere
+    except AssertionError as error:
+        raise AssertionError(f"{sample.expression}: {error}") from error
+
+
+def test_without_a_gpu_the_error_names_cuda_and_what_to_install() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    for move in (lambda: torch.ones(2).cuda(), lambda: torch.ones(2).to("cuda"), lambda: torch.ones(2, device="cuda")):
+        with pytest.raises((AssertionError, RuntimeError), match="CUDA"):
+            move()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU and CuPy")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gpu_agrees_with_the_cpu(family: str) -> None:
+    failed = []
+    for sample in samples(family):
+        if (
+            "torch.zeros" in sample.expression
+            or "torch.tensor" in sample.expression
+            or "torch.empty" in sample.expression
+        ):
+            continue  # makes a tensor on the CPU inside
+        try:
+            here = [each for each in sample.evaluate(torch, leaves(sample)) if hasattr(each, "cpu")]
+        except RuntimeError:
+            continue
+        there = sample.evaluate(torch, {name: each.detach().cuda() for name, each in leaves(sample).items()})
+        for a, b in zip(here, (each for each in there if hasattr(each, "cpu")), strict=True):
+            if not numpy.allclose(a.detach().numpy(), b.detach().cpu().numpy(), 1e-6, 1e-6, equal_nan=True):
+                failed.append(sample.expression)
+    assert not failed
