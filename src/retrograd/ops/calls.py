@@ -265,7 +265,8 @@ def _caller(op: Any) -> list[str]:
             wrong = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64"
             lines.append(f"        if {wrong}: {slow}")
         if i and op.kind == "pointwise":
-            lines.append(f"    elif _k in NUMBERS: _a{i} = {name}; _n{i} = None")
+            numbers = "_k in NUMBERS" if op.check is None else "_k is float or _k is int"
+            lines.append(f"    elif {numbers}: _a{i} = {name}; _n{i} = None")
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
     operands = ", ".join(f"_a{i}" for i in range(count))
@@ -417,7 +418,9 @@ def run(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> tuple[tup
         common = common_dtype(tensors)
         if op.floats and common.category < dtypes.FLOATING:
             common = dtypes.default.floating
-        arrays = tuple(_cast(np, each, common.numpy) for each in arrays)
+        # Numbers beside short floats keep the precision in which these are calculated.
+        wide = F32 if common.numpy in dtypes.SHORT else common.numpy
+        arrays = tuple(_cast(np, each, common.numpy if hasattr(each, "dtype") else wide) for each in arrays)
         target = op.result or common.numpy
     inputs = arrays
     if op.opmath and any(getattr(each, "dtype", None) in dtypes.SHORT for each in arrays):

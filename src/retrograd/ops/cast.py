@@ -356,7 +356,7 @@ def _shallow(self: Tensor) -> Tensor:
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """A tensor from what a pickle holds."""
-    made = _like(object.__new__(cls), wrap(array)._array) if cls is not Tensor else wrap(array)
+    made = wrap(array) if cls is None else _like(object.__new__(cls), wrap(array)._array)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
     made.requires_grad_(requires_grad)
@@ -369,7 +369,13 @@ def _reduce(self: Tensor, protocol: int) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol: detach() it first."
         )
-    return rebuild, (self.__class__, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
+    return rebuild, (
+        None if self.__class__ is Tensor else self.__class__,
+        on_cpu(self),
+        self.requires_grad,
+        self.__dict__,
+        str(self.device),
+    )
 
 
 class UntypedStorage:

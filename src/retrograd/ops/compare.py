@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import scalar_name
+from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor
 from .table import op, pointwise, surface
 
@@ -26,8 +26,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
 def _ordered(self: Any, other: Any, name: str) -> None:
     for each in (self, other):
         if getattr(each, "dtype", None) is not None and each.dtype.kind == "c":
-            shown = "ComplexFloat" if each.dtype.itemsize == 8 else "ComplexDouble"
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
+            raise unsupported(f"{name}_cpu", each.dtype)
 
 
 @pointwise(result=bool, aliases=("less",))

@@ -28,6 +28,12 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
 
 
+def _refuse(name: str, x: Any, kinds: str) -> None:
+    """torch's error for operands of these kinds of dtype (``b`` booleans, ``c`` complex numbers)."""
+    if x.dtype.kind in kinds:
+        raise dtypes.unsupported(name, x.dtype)
+
+
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
     """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
@@ -142,7 +148,8 @@ def _check_zero(np: Any, divisor: Any) -> None:
 
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
-    if a.dtype.kind in "biu":
+    _refuse("div_floor_cpu", a, "bc")
+    if a.dtype.kind in "iu":
         _check_zero(np, b)
         return np.floor_divide(a, b)
     # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.
@@ -197,6 +204,7 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    _refuse("remainder_cpu", self, "bc")
     if getattr(self, "dtype", other).kind in "biu":
         _check_zero(np, other)
     return np.remainder(self, other)
@@ -207,6 +215,7 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
 )
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    _refuse("remainder_cpu", self, "bc")
     if getattr(self, "dtype", other).kind in "biu":
         _check_zero(np, other)
     return np.remainder(self, other)
@@ -269,6 +278,7 @@ def neg(np: Any, self: Any, /) -> Any:
 @pointwise(lambda F, g, self: g * F.sgn(self), holomorphic=False, aliases=("absolute",))
 def abs(np: Any, self: Any, /) -> Any:
     """Absolute value, element by element (of a complex number its length)."""
+    _refuse("abs_cpu", self, "b")
     return np.absolute(self)
 
 
@@ -448,7 +458,19 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     return modify(pow_scalar.op, (input,), (exponent,))
 
 
-@surface(aliases=("__rpow__",), function=False, name="__rpow__")
+@surface(function=False, name="__rfloordiv__")
+def _rfloordiv(input: Tensor, other: Any) -> Any:
+    """``other // input``."""
+    return floor_divide(other, input)
+
+
+@surface(function=False, name="__rmod__")
+def _rmod(input: Tensor, other: Any) -> Any:
+    """``other % input``."""
+    return remainder(other, input)
+
+
+@surface(function=False, name="__rpow__")
 def _rpow(input: Tensor, base: Any) -> Any:
     """``base ** input``."""
     return pow(base, input)
@@ -679,6 +701,7 @@ def relu(np: Any, self: Any, /) -> Any:
     """Each element where it is positive, else 0."""
     if self.dtype == bool:
         raise RuntimeError("Boolean inputs not supported for relu")
+    _refuse("clamp_min_scalar_cpu", self, "c")
     return np.maximum(self, 0)
 
 
@@ -688,18 +711,21 @@ def relu(np: Any, self: Any, /) -> Any:
 @pointwise(_nothing)
 def floor(np: Any, self: Any, /) -> Any:
     """The largest whole number not above each element."""
+    _refuse("floor", self, "bc")
     return np.floor(self) if self.dtype.kind == "f" else self.copy()
 
 
 @pointwise(_nothing)
 def ceil(np: Any, self: Any, /) -> Any:
     """The smallest whole number not below each element."""
+    _refuse("ceil", self, "bc")
     return np.ceil(self) if self.dtype.kind == "f" else self.copy()
 
 
 @pointwise(_nothing, aliases=("fix",))
 def trunc(np: Any, self: Any, /) -> Any:
     """Each element without its fraction."""
+    _refuse("trunc", self, "bc")
     return np.trunc(self) if self.dtype.kind == "f" else self.copy()
 
 
@@ -712,6 +738,7 @@ def frac(np: Any, self: Any, /) -> Any:
 @pointwise(_nothing)
 def round(np: Any, self: Any, /, *, decimals: int = 0) -> Any:
     """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
+    _refuse("round_vml_cpu", self, "bc")
     if self.dtype.kind != "f":
         return self.copy()
     if decimals == 0:
@@ -963,8 +990,7 @@ def copysign(np: Any, self: Any, other: Any, /) -> Any:
 def _whole(name: str, *operands: Any) -> None:
     for each in operands:
         if hasattr(each, "dtype") and each.dtype.kind not in "biu":
-            shown = dtypes.scalar_name(dtypes.of(each.dtype))
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{shown}'")
+            raise dtypes.unsupported(f"{name}_cpu", each.dtype)
 
 
 @pointwise()
