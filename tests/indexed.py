@@ -25,7 +25,7 @@ def programs(count: int) -> list[str]:
     """Expressions over ``x`` of shape (2, 3, 4): reads, and writes that give the written tensor."""
     rng = random.Random(0)
     found = []
-    for _ in range(count):
+    while len(found) < count:
         parts: list[str] = rng.choices(PARTS, k=rng.choice([1, 1, 2, 2, 3, 3, 4]))
         if parts.count("...") > 1:
             continue
