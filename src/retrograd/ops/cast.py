@@ -439,6 +439,15 @@ def is_complex(input: Tensor) -> bool:
 
 
 @surface(method=False)
+def typename(obj: Any) -> str:
+    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
+    if isinstance(obj, Tensor):
+        return type_name(obj)
+    kind = obj.__class__
+    return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+@surface(method=False)
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is a Tensor."""
     return isinstance(obj, Tensor)

@@ -45,7 +45,7 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-    return np.multiply(x, np.asarray(alpha).astype(x.dtype) if hasattr(x, "dtype") else alpha)
+    return np.multiply(x, np.asarray(alpha).astype(x.dtype)) if hasattr(x, "dtype") else x * alpha
 
 
 def _no_booleans(*operands: Any) -> None:
