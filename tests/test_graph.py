@@ -157,6 +157,12 @@ def test_reading_the_grad_of_a_computed_tensor_warns() -> None:
         assert y.grad is None
 
 
+def test_the_old_variable_is_a_tensor() -> None:
+    x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    assert isinstance(x, torch.Tensor) and isinstance(x, torch.autograd.Variable) and x.requires_grad
+    assert isinstance(torch.ones(1), torch.autograd.Variable)
+
+
 def test_user_attributes_stay_on_a_tensor() -> None:
     x = torch.ones(1)
     x.note = "mine"

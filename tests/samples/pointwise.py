@@ -86,6 +86,8 @@ SAMPLES += [
     Sample("operator", "i >> 1", smooth=False, i=integers(0, 9, 4)),
     Sample("add", "torch.add(x, y, alpha=2.5)", x=normal(2, 3), y=normal(3)),
     Sample("add", "x.clone().add_(y, alpha=-1)", x=normal(2, 3), y=normal(3)),
+    Sample("add", "x.add(1, alpha=2)", x=normal(2, 3)),
+    Sample("add", "x.float().add(1, alpha=2)", smooth=False, x=normal(2, 3)),
     Sample("sub", "torch.sub(x, y, alpha=2)", x=normal(2, 3), y=normal(3)),
     Sample("rsub", "torch.rsub(x, y)", x=normal(2, 3), y=normal(3)),
     Sample("rsub", "torch.rsub(x, 2.0, alpha=3)", x=normal(2, 3)),

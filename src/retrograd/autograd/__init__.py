@@ -19,7 +19,20 @@ from ..core.where import describe
 from ..ops.methods import add_method
 from . import graph
 
-Variable = Tensor
+
+class _EveryTensor(type):
+    """So that ``isinstance(x, Variable)`` is true of tensors: a Variable has been nothing else since PyTorch 0.4."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_EveryTensor):
+    """PyTorch's old wrapper: ``Variable(x, requires_grad=True)`` is the tensor ``x``, as a leaf of its own."""
+
+    def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """A leaf on the memory of ``data``."""
+        return data.detach().requires_grad_(requires_grad)
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -65,7 +65,7 @@ class device:
         return hash((self.type, self.index))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return device, ((self.type,) if self.index is None else (self.type, self.index))
+        return device_at, (self.type, self.index)
 
     def __enter__(self) -> device:
         _chosen.stack = (*_chosen.stack, self)
@@ -73,6 +73,11 @@ class device:
 
     def __exit__(self, *error: object) -> None:
         _chosen.stack = _chosen.stack[:-1]
+
+
+def device_at(type: str, index: int | None) -> device:
+    """A device from what a pickle holds."""
+    return device(type, index)
 
 
 CPU: Final = device("cpu")

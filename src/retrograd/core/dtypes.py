@@ -165,6 +165,10 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     if type1 is type2:
         return type1
+    if (type1 in _WIDE_UNSIGNED or type2 in _WIDE_UNSIGNED) and not (
+        type1.is_floating_point or type2.is_floating_point or type1.category == type2.category == INTEGER
+    ):
+        raise _no_promotion(type1, type2)
     low, high = (type1, type2) if type1.category <= type2.category else (type2, type1)
     if low.category == high.category == INTEGER:
         return _promote_integers(low, high)
@@ -183,11 +187,16 @@ def _promote_integers(a: dtype, b: dtype) -> dtype:
         if wider not in _WIDE_UNSIGNED:
             return wider
     if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
-        raise RuntimeError(
-            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {_cpp(a)} and {_cpp(b)}"
-        )
+        raise _no_promotion(a, b)
     signed = a if a.is_signed else b
     return signed if signed.itemsize > 1 else int16
+
+
+def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
+    return RuntimeError(
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+        f"{scalar_name(a)} and {scalar_name(b)}"
+    )
 
 
 def _cpp(each: dtype) -> str:
@@ -202,6 +211,11 @@ def scalar_name(each: dtype) -> str:
         "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
         "complex64": "ComplexFloat", "complex128": "ComplexDouble",
     }.get(each.name) or _cpp(each)  # fmt: skip
+
+
+def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
+    """torch's error for a kernel that does not exist for an element type."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(of(array_dtype))}'")
 
 
 def of_number(value: Any) -> dtype:

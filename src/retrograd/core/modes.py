@@ -154,6 +154,9 @@ class set_grad_enabled(_GradSwitch):
         _grad.set(self.before)  # as a decorator it takes effect in the function only
         return super().__call__(function)
 
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.enabled})"
+
     def clone(self) -> set_grad_enabled:
         copy = set_grad_enabled(self.enabled)
         _grad.set(copy.before)

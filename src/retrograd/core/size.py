@@ -40,4 +40,9 @@ class Size(tuple[int, ...]):
     __rmul__ = __mul__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Size, (tuple(self),)
+        return size_of, (tuple(self),)
+
+
+def size_of(sizes: tuple[int, ...]) -> Size:
+    """A Size from what a pickle holds."""
+    return Size(sizes)

@@ -41,8 +41,8 @@ class layout:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return layout_named, (self.name,)
 
 
 class memory_format(layout):
@@ -50,6 +50,11 @@ class memory_format(layout):
 
     __slots__ = ()
     __module__ = "torch"
+
+
+def layout_named(name: str) -> layout:
+    """A layout or a memory format from what a pickle holds."""
+    return globals()[name]
 
 
 strided = layout("strided")

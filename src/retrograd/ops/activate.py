@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import of, scalar_name
+from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension
 from .table import op, pointwise, surface
 
@@ -25,7 +25,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 def _floats(name: str, x: Any) -> None:
     if x.dtype.kind in "biu":
-        raise RuntimeError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{scalar_name(of(x.dtype))}'")
+        raise unsupported(f"{name}_lastdim_kernel_impl", x.dtype)
 
 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)

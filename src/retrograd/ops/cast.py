@@ -356,7 +356,7 @@ def _shallow(self: Tensor) -> Tensor:
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """A tensor from what a pickle holds."""
-    made = _like(object.__new__(cls), wrap(array)._array) if cls is not Tensor else wrap(array)
+    made = wrap(array) if cls is None else _like(object.__new__(cls), wrap(array)._array)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
     made.requires_grad_(requires_grad)
@@ -369,7 +369,13 @@ def _reduce(self: Tensor, protocol: int) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol: detach() it first."
         )
-    return rebuild, (self.__class__, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
+    return rebuild, (
+        None if self.__class__ is Tensor else self.__class__,
+        on_cpu(self),
+        self.requires_grad,
+        self.__dict__,
+        str(self.device),
+    )
 
 
 class UntypedStorage:
@@ -430,6 +436,15 @@ def is_floating_point(input: Tensor) -> bool:
 def is_complex(input: Tensor) -> bool:
     """Whether the elements are complex numbers."""
     return input.is_complex()
+
+
+@surface(method=False)
+def typename(obj: Any) -> str:
+    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
+    if isinstance(obj, Tensor):
+        return type_name(obj)
+    kind = obj.__class__
+    return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
 
 
 @surface(method=False)

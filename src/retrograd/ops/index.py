@@ -40,9 +40,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return pick(viewed, picks)
 
 
-def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+def viewed_by(x: Tensor, index: Any, writing: bool = False) -> tuple[Tensor, list[Any]]:
     """The view that the basic parts of ``index`` make of ``x``, and for its dimensions the tensors that pick (or None)."""
     items = _items(index)
+    if sum(each is Ellipsis for each in items) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(_takes(each) for each in items)
     if Ellipsis in [each for each in items if each.__class__ is type(...)]:
         at = next(i for i, each in enumerate(items) if each is Ellipsis)
@@ -76,7 +78,10 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
             at_source += 1
         elif item.__class__ is slice:
             if not (item.start is None and item.stop is None and item.step is None):
-                x = slice_block(x, dim, *_bounds(item, x._array.shape[dim]))
+                bounds = _bounds(item, x._array.shape[dim])
+                # What is written to all of a dimension is written to the tensor itself.
+                if not (writing and item.start in (None, 0) and bounds == (0, x._array.shape[dim], 1)):
+                    x = slice_block(x, dim, *bounds)
             picks.append(None)
             dim += 1
             at_source += 1
@@ -211,6 +216,9 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
         ) from None
+    # Nothing is picked if any dimension of the result is empty; then PyTorch does not look at the indices.
+    whole = [size for dim, size in enumerate(x._array.shape) if dim >= len(found) or found[dim] is None]
+    nothing = 0 in shape or 0 in whole
     result: list[Any] = []
     for dim, each in enumerate(found):
         if each is None:
@@ -219,10 +227,11 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
         size = x._array.shape[dim]
         each = each.astype(numpy.int64, copy=False)
         if each.size and (int(each.max()) >= size or int(each.min()) < -size):
-            bad = int(each[(each >= size) | (each < -size)].reshape(-1)[0])
-            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
-        if size == 0 and 0 not in shape and each.size:
-            raise IndexError(f"index is out of bounds for dimension {dim} with size 0")
+            if nothing:
+                each = numpy.zeros_like(each) if size else each[:0]
+            else:
+                bad = int(each[(each >= size) | (each < -size)].reshape(-1)[0])
+                raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
         result.append(numpy.where(each < 0, each + size, each))
     return tuple(result)
 
@@ -232,10 +241,15 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
-    viewed, picks = viewed_by(self, index)
+    if index is False:
+        return
+    viewed, picks = viewed_by(self, index, writing=True)
     if not picks:
         if not isinstance(value, Tensor):
-            viewed.fill_(_number(value, self))
+            fill_(viewed, wrap(numpy.asarray(_number(value, self)).astype(self._array.dtype)))
+            return
+        if value._array.ndim == 0 and value.dtype is self.dtype:
+            fill_(viewed, value)
             return
         _copy_into(viewed, value)
         return

@@ -7,6 +7,7 @@ matrices alike, so the blocks here are declared ``holomorphic=False`` and conjug
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy
@@ -15,10 +16,11 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from . import reduce as _reduce
 from .calls import broadcast_error
+from .cast import contiguous
 from .inner import expand
 from .join import where_
 from .named import named
-from .shape import permute_block, reshape, transpose, unsafe_view, unsqueeze, view
+from .shape import permute_block, reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
@@ -27,11 +29,14 @@ F: Any = TENSORS
 class LinAlgError(RuntimeError):
     """A matrix that has no answer: singular where an inverse is asked for, not positive definite …"""
 
-    __module__ = "torch.linalg"
+    __module__ = "torch._C"
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as PyTorch's tracebacks show it
 
 
 def _block(name: str, backward: str | None = None, **options: Any) -> Any:
-    return op(name=name, backward=backward, function=False, method=False, opmath=True, holomorphic=False, **options)
+    return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
 
 def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the same dtype, but got: {} != {}") -> None:
@@ -48,10 +53,30 @@ def _c_name(x: Any) -> str:
 # -- Products --------------------------------------------------------------------------------------------------------
 
 
-def _product(np: Any, a: Any, b: Any) -> Any:
+def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
     if b.ndim == 2 and a.dtype.kind == "f":
         return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
-    return np.matmul(a, b) if a.dtype.kind != "b" else (np.matmul(a.astype(np.int64), b.astype(np.int64)) > 0)
+    if a.dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    return np.matmul(a, b)
+
+
+def _summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
+    """Refuse what can not be added to a product of that shape."""
+    lead = len(shape) - self.ndim
+    for i, (have, want) in enumerate(zip(self.shape, shape[max(lead, 0) :], strict=False)):
+        if lead < 0 or have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i + lead}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
+            )
+    for (a, x), (b, y) in ((("self", self), (names[1], second)), ((names[0], first), (names[1], second))):
+        if x.dtype != y.dtype:
+            raise RuntimeError(f"{a} and {b} must have the same dtype, but got {_scalar(x)} and {_scalar(y)}")
+
+
+def _scalar(x: Any) -> str:
+    return dtypes.scalar_name(dtypes.of(x.dtype))
 
 
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
@@ -113,8 +138,9 @@ def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
             f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, {self.shape[2]}] but got: "
             f"[{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    _same_dtype(self, mat2, what="expected scalar type {} but found {}")
-    return _product(np, self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar(self)} but found {_scalar(mat2)}")
+    return _product(np, self, mat2, "bmm")
 
 
 bmm.derivative(
@@ -131,8 +157,11 @@ def mv(np: Any, self: Any, vec: Any, /) -> Any:
         raise RuntimeError(
             f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
         )
-    _same_dtype(self, vec)
-    return _product(np, self, vec)
+    if self.dtype != vec.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {_scalar(vec)}, {_scalar(self)}, and {_scalar(vec)}"
+        )
+    return _product(np, self, vec, "addmv_impl_cpu")
 
 
 mv.derivative(
@@ -144,6 +173,13 @@ mv.derivative(
 @op(backward="DotBackward0", opmath=True, holomorphic=False)
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """The sum of the products of two vectors."""
+    _check_vectors(self, tensor)
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"dot\" not implemented for 'Bool'")
+    return np.dot(self, tensor)
+
+
+def _check_vectors(self: Any, tensor: Any) -> None:
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.shape != tensor.shape:
@@ -156,7 +192,6 @@ def dot(np: Any, self: Any, tensor: Any, /) -> Any:
             f"dot : expected both vectors to have same dtype, but found {dtypes.scalar_name(dtypes.of(self.dtype))} and "
             f"{dtypes.scalar_name(dtypes.of(tensor.dtype))}"
         )
-    return np.dot(self, tensor)
 
 
 dot.derivative(
@@ -167,8 +202,7 @@ dot.derivative(
 @op(backward="VdotBackward0", opmath=True, holomorphic=False)
 def vdot(np: Any, self: Any, other: Any, /) -> Any:
     """The sum of the products of two vectors, the first conjugated."""
-    if self.ndim != 1 or other.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
+    _check_vectors(self, other)
     return np.asarray(np.dot(self.conj(), other))
 
 
@@ -234,13 +268,14 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
     """``matmul`` where one side has three dimensions or more."""
-    if y._array.ndim <= 2 and x._array.ndim >= 3:
-        # Few matrices on the right: the left's batch is folded into its rows.
-        shape = x._array.shape
-        _check_inner(shape[-1], y._array.shape[0], x, y)
-        folded = reshape(x, (-1, shape[-1]))
-        flat = mm(folded, y) if y._array.ndim == 2 else mv(folded, y)
-        return unsafe_view(flat, (*shape[:-1], *y._array.shape[1:]))
+    x, y = _lone(x, y), _lone(y, x)
+    if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _one_memory(x._array)):
+        _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
+        return _folded(x, y)
+    if x._array.ndim <= 2 <= y._array.ndim and (x.requires_grad or _one_memory(y._array.swapaxes(-1, -2))):
+        _check_inner(x._array.shape[-1], y._array.shape[-2], x, y)
+        found = _folded(transpose(y, -1, -2), F.t(x) if x._array.ndim == 2 else x)
+        return found if x._array.ndim == 1 else contiguous(transpose(found, -1, -2))
     left = unsqueeze(x, 0) if x._array.ndim == 1 else x
     right = unsqueeze(y, -1) if y._array.ndim == 1 else y
     _check_inner(left._array.shape[-1], right._array.shape[-2], x, y)
@@ -255,6 +290,26 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     found = bmm(wide_left, wide_right)
     shape = (*batch, *((n,) if x._array.ndim > 1 else ()), *((m,) if y._array.ndim > 1 else ()))
     return unsafe_view(found, shape)
+
+
+def _lone(x: Tensor, other: Tensor) -> Tensor:
+    """``x`` without a batch dimension of size 1, if it has one, the other has more, and that serves the gradient."""
+    alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
+    return squeeze(x, 0) if alone and x.requires_grad else x
+
+
+def _one_memory(array: Any) -> bool:
+    """Whether all dimensions but the last can be seen as one without copying."""
+    pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
+    return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
+
+
+def _folded(x: Tensor, y: Tensor) -> Tensor:
+    """``x @ y`` with at most one matrix on the right: the batch of ``x`` is folded into its rows."""
+    shape = x._array.shape
+    rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
+    flat = mm(rows, y) if y._array.ndim == 2 else mv(rows, y)
+    return unsafe_view(flat, (*shape[:-1], *y._array.shape[1:]))
 
 
 def _batch_only(x: Tensor) -> Tensor:
@@ -306,6 +361,7 @@ def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: 
             f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x"
             f"{mat2.shape[1]})"
         )
+    _summand(self, (mat1.shape[0], mat2.shape[1]), mat1, mat2, ("mat1", "mat2"))
     return _added(np, self, _product(np, mat1, mat2), beta, alpha)
 
 
@@ -329,11 +385,11 @@ def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: An
     """``beta * self + alpha * mat @ vec``."""
     if mat.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {mat.ndim}, {vec.ndim}")
-    if mat.shape[1] != vec.shape[0]:
+    if mat.shape[1] != vec.shape[0] or self.ndim > 1 or self.size not in (1, mat.shape[0]):
         raise RuntimeError(
             f"size mismatch, got input ({self.size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
         )
-    return _added(np, self, _product(np, mat, vec), beta, alpha)
+    return _added(np, self, _product(np, mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
 addmv.derivative(
@@ -347,7 +403,9 @@ addmv.derivative(
 def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * outer(vec1, vec2)``."""
     if vec1.ndim != 1 or vec2.ndim != 1:
-        raise RuntimeError(f"addr: Expected 1-D argument vec1, but got {vec1.ndim}-D")
+        name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
+    _summand(self, (vec1.shape[0], vec2.shape[0]), self, self, ("vec1", "vec2"))
     return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha)
 
 
@@ -368,7 +426,9 @@ def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, a
             f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] but "
             f"got: [{batch2.shape[0]}, {batch2.shape[1]}]."
         )
-    return _added(np, self, _product(np, batch1, batch2), beta, alpha)
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
+    return _added(np, self, _product(np, batch1, batch2, "bmm"), beta, alpha)
 
 
 baddbmm.derivative(
@@ -383,7 +443,17 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
     """``beta * self + alpha *`` the sum of the products of the matrices in two batches."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
-    return _added(np, self, _product(np, batch1, batch2).sum(0), beta, alpha)
+    if batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(
+            f"batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and {batch2.shape[0]}"
+        )
+    if batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
+            f"{batch2.shape[1]}x{batch2.shape[2]})"
+        )
+    _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
+    return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
@@ -412,6 +482,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a._array.ndim, b._array.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         first, second = list(range(a._array.ndim - dims, a._array.ndim)), list(range(dims))
     else:
         pair = [each if isinstance(each, (list, tuple)) else [each] for each in dims]
@@ -422,7 +494,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     for x, y in zip(first, second, strict=True):
         if a._array.shape[x] != b._array.shape[y]:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a._array.shape[x]} in dim {x} and second has "
+                f"contracted dimensions need to match, but first has size {a._array.shape[x]} in dim "
+                f"{x - a._array.ndim if isinstance(dims, int) else x} and second has "
                 f"size {b._array.shape[y]} in dim {y}"
             )
     left = [axis for axis in range(a._array.ndim) if axis not in first]
@@ -456,12 +529,12 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         )
     labels, result = _parsed(equation, operands)
     terms = list(zip(operands, labels, strict=True))
-    diagonals = [_with_diagonals(each, names) for each, names in terms]
+    diagonals = [_with_diagonals(each, names, position) for position, (each, names) in enumerate(terms)]
     x, names = diagonals[0]
     for i, (y, others) in enumerate(diagonals[1:], 1):
         later = set(result).union(*(rest for _, rest in diagonals[i + 1 :]))
         x, names = _contract(x, names, y, others, later)
-    return _finished(x, names, result)
+    return _finished(x, names, result, len(operands) == 1)
 
 
 def _from_lists(given: tuple[Any, ...]) -> tuple[str, tuple[Tensor, ...]]:
@@ -488,7 +561,9 @@ def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], 
                            "einsum(): more operands were provided than specified in the equation")  # fmt: skip
     labels, widest = [], 0
     for position, (term, operand) in enumerate(zip(terms, operands, strict=True)):
-        for letter in term.replace("...", ""):
+        for letter in term.replace("...", "", 1):
+            if letter == ".":
+                raise RuntimeError(f"einsum(): found '.' for operand {position} that is not part of any ellipsis")
             if not letter.isalpha():
                 raise RuntimeError(
                     f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation "
@@ -506,6 +581,7 @@ def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], 
     if not arrow:
         flat = [name for each in labels for name in each]
         single = sorted(name for name in set(flat) if flat.count(name) == 1 and name[0] != ".")
+        _check_extents(labels, operands)
         return labels, [f".{i}" for i in range(widest - 1, -1, -1)] + single
     result = _names(output, widest if "..." in output else 0)
     for name in result:
@@ -536,13 +612,18 @@ def _check_extents(labels: list[list[str]], operands: tuple[Any, ...]) -> None:
             sizes[name] = max(sizes.get(name, 1), size)
 
 
-def _with_diagonals(x: Tensor, names: list[str]) -> tuple[Tensor, list[str]]:
+def _with_diagonals(x: Tensor, names: list[str], position: int) -> tuple[Tensor, list[str]]:
     """A name that stands twice in one operand means its diagonal."""
     names = list(names)
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
             second = names.index(name, first + 1)
+            if x._array.shape[first] != x._array.shape[second]:
+                raise RuntimeError(
+                    f"einsum(): subscript {name} is repeated for operand {position} but the sizes don't match, "
+                    f"{x._array.shape[second]} != {x._array.shape[first]}"
+                )
             x = F.diagonal(x, 0, first, second)
             names = [each for i, each in enumerate(names) if i not in (first, second)] + [name]
     return x, names
@@ -594,17 +675,19 @@ def _spread(x: Tensor, names: list[str], wanted: list[str], sizes: dict[str, int
     return expand(found, shape) if found._array.shape != shape else found
 
 
-def _finished(x: Tensor, names: list[str], result: list[str]) -> Tensor:
+def _finished(x: Tensor, names: list[str], result: list[str], alone: bool) -> Tensor:
     x, names = _summed(x, names, set(names) - set(result))
-    if names == result:
-        return permute_block(x, tuple(range(len(names)))) if type(x.grad_fn).__name__ == "DiagonalBackward0" else x
-    return _aligned(x, names, result)
+    if names != result:
+        x = _aligned(x, names, result)
+        return x if alone else view(x, x._array.shape)
+    seen = type(x.grad_fn).__name__ if x.grad_fn is not None else ""
+    return permute_block(x, tuple(range(len(names)))) if alone and not seen.startswith("Sum") else x
 
 
 @surface(method=False)
 def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     """The product of several matrices, in the cheapest order."""
-    return multi_dot(matrices)
+    return multi_dot(matrices) if len(matrices) != 1 else matrices[0]
 
 
 def multi_dot(tensors: Any) -> Tensor:
@@ -617,6 +700,12 @@ def multi_dot(tensors: Any) -> Tensor:
         given[0] = unsqueeze(given[0], 0)
     if last:
         given[-1] = unsqueeze(given[-1], 1)
+    for i, (a, b) in enumerate(pairwise(given)):
+        if a._array.shape[1] != b._array.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and {list(b._array.shape)} "
+                "cannot be multiplied"
+            )
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     found = _chain(
         given, _splits([*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]), 0, len(given) - 1
@@ -658,6 +747,11 @@ cross_block.derivative(
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of size 3 along ``dim``."""
+    if input._array.ndim != other._array.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    error = broadcast_error((input, other))
+    if error is not None:
+        raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
     at = dimension(dim, len(shape))
     if shape[at] != 3:
@@ -671,7 +765,9 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
     if dim is None:
-        dim = next(i for i, size in enumerate(input._array.shape) if size == 3)
+        dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
     return cross(input, other, dim=dim)
 
 
@@ -681,14 +777,18 @@ surface(name="cross")(_torch_cross)
 # -- Inverses and solutions ------------------------------------------------------------------------------------------
 
 
-def _square(name: str, x: Any) -> None:
+def _square(name: str, x: Any, floating: bool = True) -> None:
     if x.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
     if x.shape[-1] != x.shape[-2]:
         raise RuntimeError(
             f"linalg.{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
         )
-    if x.dtype.kind not in "fc":
+    if floating and x.dtype in dtypes.SHORT:
+        if name == "inv":
+            raise RuntimeError(f"linalg.inv: Low precision dtypes not supported. Got {_scalar(x)}")
+        raise dtypes.unsupported("lu_cpu", x.dtype)
+    if floating and x.dtype.kind not in "fc":
         raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
                            f"{dtypes.scalar_name(dtypes.of(x.dtype))}")  # fmt: skip
 
@@ -708,8 +808,13 @@ def _singular(np: Any, name: str, x: Any) -> LinAlgError:
                 "is singular.",
                 "solve": "The solver failed because the input matrix is singular.",
             }[name]
-            return LinAlgError(f"linalg.{name}: {batch}{what}")
+            return LinAlgError(f"{'torch.' if name == 'solve' else ''}linalg.{name}: {batch}{what}")
     return LinAlgError(f"linalg.{name}: The input matrix is singular.")
+
+
+def _by_columns(np: Any, x: Any) -> Any:
+    """``x`` with the columns of its matrices lying together, as LAPACK leaves them."""
+    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 @_block("inv", "LinalgInvExBackward0")
@@ -717,7 +822,7 @@ def inv_block(np: Any, self: Any, /) -> Any:
     """The inverses of square matrices."""
     _square("inv", self)
     try:
-        return np.linalg.inv(self)
+        return _by_columns(np, np.linalg.inv(self))
     except np.linalg.LinAlgError:
         raise _singular(np, "inv", self) from None
 
@@ -739,13 +844,19 @@ surface(name="inverse")(inv)
 @_block("solve_block", "LinalgSolveExBackward0")
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
     """The X with ``self @ X = B`` (or ``X @ self = B``)."""
+    if self.dtype != B.dtype:
+        raise RuntimeError(
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+            f"{_scalar(self)} and B of type {_scalar(B)} instead"
+        )
     _square("solve", self)
     right = B[..., None] if vector else B
     try:
         if left:
-            found = np.linalg.solve(self, right)
+            found = _by_columns(np, np.linalg.solve(self, right))
         else:
             found = np.linalg.solve(self.swapaxes(-1, -2), right.swapaxes(-1, -2)).swapaxes(-1, -2)
+            found = np.ascontiguousarray(found)
     except np.linalg.LinAlgError:
         raise _singular(np, "solve", self) from None
     return found[..., 0] if vector else found
@@ -933,7 +1044,11 @@ def matrix_norm(
     if dtype is not None:
         A = A.to(dtype)
     ndim = A._array.ndim
+    if ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     rows, columns = (dimension(each, ndim) for each in dim)
+    if rows == columns:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if ord == "fro":
         return _reduce.vector_norm(A, 2, (rows, columns), keepdim)
     if ord in (1, -1, math.inf, -math.inf):
@@ -959,9 +1074,11 @@ def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
     """The norm of a vector or a matrix, as ``ord`` and ``dim`` say (see ``vector_norm`` and ``matrix_norm``)."""
+    if isinstance(dim, (tuple, list)) and len(dim) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is not None and ((isinstance(dim, (tuple, list)) and len(dim) == 2) or (dim is None and A._array.ndim == 2) or
                             isinstance(ord, str)):  # fmt: skip
-        if dim is None and A._array.ndim != 2:
+        if dim is None and A._array.ndim > 2:
             raise RuntimeError(
                 f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A._array.ndim}D."
             )
@@ -980,7 +1097,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
-    _square("matrix_power", A._array)
+    _square("matrix_power", A._array, False)
     if n < 0:
         return matrix_power(inv(A), -n)
     if n == 0:

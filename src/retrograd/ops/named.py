@@ -18,7 +18,7 @@ def named(name: str, fields: Sequence[str]) -> Any:
         return tuple.__new__(cls, values)
 
     def reduce(self: Any) -> Any:
-        return RESULTS[name].__new__, (RESULTS[name], tuple(self))
+        return rebuild, (name, tuple(self))
 
     body: dict[str, Any] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
     body |= {
@@ -30,6 +30,11 @@ def named(name: str, fields: Sequence[str]) -> Any:
     }
     RESULTS[name] = type(name, (tuple,), body)
     return RESULTS[name]
+
+
+def rebuild(name: str, values: tuple[Any, ...]) -> Any:
+    """A result with names from what a pickle holds."""
+    return RESULTS[name](values)
 
 
 RESULTS: dict[str, Any] = {}

@@ -101,6 +101,7 @@ class Op:
         self.nodes: dict[tuple[bool, bool], type[Node]] = {}
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
+        self._saved: list[Saved] | None = None
 
     def derivative(self, /, **rules: Rule) -> None:
         """Give the rule for each tensor by name; a tensor without one gets no gradient."""
@@ -109,9 +110,15 @@ class Op:
             raise TypeError(f"{self.name} has no tensor named {', '.join(sorted(unknown))}")
         self.rules = tuple(rules.get(each) for each in self.tensors)
         self.has_rules = True
+        self._saved = None
 
     def saved(self) -> list[Saved]:
         """What the rules need, in the order in which they name it."""
+        if self._saved is None:
+            self._saved = self._read_rules()
+        return self._saved
+
+    def _read_rules(self) -> list[Saved]:
         found: dict[str, Saved] = {}
         for index, rule in enumerate(self.rules):
             for name in arguments(rule):

@@ -146,7 +146,7 @@ def _check_zero(np: Any, divisor: Any) -> None:
 
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
-    if a.dtype.kind in "biu":
+    if a.dtype.kind in "iu":
         _check_zero(np, b)
         return np.floor_divide(a, b)
     # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.

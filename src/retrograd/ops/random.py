@@ -151,9 +151,8 @@ def _sampler(name: str, sample: Any, doc: str) -> None:
 
 def _check_floating(name: str, kind: Any) -> None:
     if kind.kind in "biu":
-        shown = dtypes.scalar_name(dtypes.of(kind))
         what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
-        raise RuntimeError(f"\"{what}\" not implemented for '{shown}'")
+        raise dtypes.unsupported(what, kind)
 
 
 _sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")

@@ -453,9 +453,7 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
-            raise RuntimeError(
-                f"\"{name}_values_cpu\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'"
-            )
+            raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
         axes = axes_of(dim, self.ndim)
         if self.size == 0 and any(self.shape[axis] == 0 for axis in axes):
             axis = next(axis for axis in axes if self.shape[axis] == 0)
@@ -484,7 +482,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
-            raise RuntimeError(f"\"{name}_all\" not implemented for '{dtypes.scalar_name(dtypes.of(self.dtype))}'")
+            raise dtypes.unsupported(f"{name}_all", self.dtype)
         return getattr(np, "a" + name)(self)
 
     kernel.__name__ = name + "_all"

@@ -197,7 +197,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data)."""
     array = input._array
     if array.dtype.kind not in "fV":
-        raise RuntimeError(f"\"histogram_cpu\" not implemented for '{dtypes.scalar_name(input.dtype)}'")
+        raise dtypes.unsupported("histogram_cpu", array.dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)

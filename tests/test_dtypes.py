@@ -1,0 +1,72 @@
+"""Element types: promotion between all of them, defaults, limits, conversion."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+
+import numpy
+import pytest
+
+import retrograd as torch
+from tests.promoted import EXPRESSIONS, answer
+
+ANSWERS = json.loads((Path(__file__).with_name("golden") / "promotion.json").read_text())["answers"]
+
+
+def test_promotion_is_pytorchs() -> None:
+    wrong = {}
+    for expression, expected in zip(EXPRESSIONS, ANSWERS, strict=True):
+        got = answer(torch, expression).removeprefix("torch.")
+        if got != expected:
+            wrong[expression] = f"{got}, PyTorch {expected}"
+    assert not wrong
+
+
+def test_dtypes_print_compare_and_pickle() -> None:
+    assert repr(torch.float32) == "torch.float32" and torch.float is torch.float32 and torch.long is torch.int64
+    assert pickle.loads(pickle.dumps(torch.bfloat16)) is torch.bfloat16 and copy.deepcopy(torch.int8) is torch.int8
+    assert torch.float16.itemsize == 2 and torch.float16.is_floating_point and not torch.int8.is_floating_point
+
+
+def test_limits() -> None:
+    assert torch.finfo(torch.float32).eps == 2.0**-23 and torch.finfo().dtype == "float32"
+    assert torch.iinfo(torch.int16).max == 32767 and torch.iinfo(torch.uint8).min == 0
+    assert torch.finfo(torch.bfloat16).bits == 16 and torch.finfo(torch.float16).max == 65504
+
+
+def test_the_default_dtype() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.tensor(1.0).dtype is torch.zeros(1).dtype is torch.rand(1).dtype is torch.float64
+        assert torch.tensor(1j).dtype is torch.complex128 and (torch.tensor([1]) * 1.0).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_short_floats_are_calculated_in_float32_and_rounded_once(dtype: torch.dtype) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=dtype)
+    assert (x * 0.1).dtype is dtype and (x + x).sum().dtype is dtype
+    assert (x * 0.1).float().tolist() == (x.float() * 0.1).to(dtype).float().tolist()
+
+
+def test_memory_is_shared_with_numpy() -> None:
+    array = numpy.zeros(3, numpy.float32)
+    x = torch.from_numpy(array)
+    x[0] = 5
+    assert array[0] == 5 and x.numpy() is not None and numpy.shares_memory(x.numpy(), array)
+
+
+def test_pickling_and_copying_keep_what_matters() -> None:
+    x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    x.note = "mine"
+    (x * 2).sum().backward()
+    for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert torch.equal(x, y) and y.requires_grad and y.is_leaf and y.note == "mine"
+        assert y.data_ptr() != x.data_ptr()
+    assert copy.deepcopy(x).grad.tolist() == [[2.0, 2.0]]
+    with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
+        copy.deepcopy(x * 2)
