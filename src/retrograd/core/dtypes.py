@@ -244,6 +244,8 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
         return stronger or weaker
     if stronger.category >= FLOATING:
         return stronger.to_complex() if weaker.is_complex else stronger
+    if weaker.is_complex:
+        return weaker
     if stronger is bool_ or weaker.category >= FLOATING:
         return promote_types(stronger, weaker)
     return stronger

@@ -11,8 +11,9 @@ from ..core.tensor import Tensor
 from .table import op, pointwise, surface
 
 
-def _nothing(F: Any, g: Any) -> None:
+def _nothing(F: Any, g: Any) -> Any:
     """What a comparison in place overwrites gets no gradient."""
+    return F.zeros_as(g)
 
 
 @pointwise(

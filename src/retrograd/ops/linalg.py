@@ -844,12 +844,12 @@ surface(name="inverse")(inv)
 @_block("solve_block", "LinalgSolveExBackward0")
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
     """The X with ``self @ X = B`` (or ``X @ self = B``)."""
+    _square("solve", self)
     if self.dtype != B.dtype:
         raise RuntimeError(
             "linalg.solve: Expected A and B to have the same dtype, but found A of type "
             f"{_scalar(self)} and B of type {_scalar(B)} instead"
         )
-    _square("solve", self)
     right = B[..., None] if vector else B
     try:
         if left:

@@ -114,8 +114,9 @@ def div_true(np: Any, self: Any, other: Any, /) -> Any:
     return np.divide(self, other)
 
 
-def _nothing(F: Any, g: Any) -> None:
-    """No gradient along this edge, but the edge exists: a piecewise constant function."""
+def _nothing(F: Any, g: Any) -> Any:
+    """The gradient of a piecewise constant function."""
+    return F.zeros_as(g)
 
 
 @pointwise(
