@@ -31,7 +31,7 @@ from .operation import arguments
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
-F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+F32, F64, I64 = (numpy.dtype(each) for each in (numpy.float32, numpy.float64, numpy.int64))
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
 
@@ -200,7 +200,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     space = function.__globals__
     space.update(
         slow=slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
-        NUMBERS=NUMBERS, F32=F32, F64=F64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
+        NUMBERS=NUMBERS, F32=F32, F64=F64, I64=I64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
         recording=recording, in_inference=in_inference, new=new, next_number=next_number, _getframe=sys._getframe,
         Node=node_class(op), view_of=view_of, View=views.View, CPU=devices.CPU,
         **{f"default_{key}": value for key, value in op.defaults.items()},
@@ -259,6 +259,8 @@ def _caller(op: Any) -> list[str]:
     if op.several or op.outputs or count == 0:
         return [*lines, f"    {slow}"]
     lines.append(f"    if out is not None: {slow}")
+    # What is one ufunc and keeps the dtype of its operands is NumPy's for int64 as well.
+    whole = op.ufunc is not None and not op.floats and not (op.refuses and "i" in op.refuses[1])
     for i, name in enumerate(names):
         lines.append(f"    _k = {name}.__class__")
         lines.append("    if _k is Tensor or _k in PLAIN:")
@@ -267,11 +269,13 @@ def _caller(op: Any) -> list[str]:
         if i == 0:
             lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
         if op.kind != "view":
-            wrong = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64"
+            wrong = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64" + " and _d is not I64" * whole
             lines.append(f"        if {wrong}: {slow}")
         if i and op.kind == "pointwise" and op.numbers:
-            number = "_k in NUMBERS" if op.check is None else "(_k is float or _k is int)"
-            lines.append(f"    elif {number}: _a{i} = {name}; _n{i} = None")
+            numbers = "_k in NUMBERS" if op.check is None else "_k is float or _k is int"
+            if whole:
+                numbers = "_k is int or (_k is float and _d is not I64)"
+            lines.append(f"    elif {numbers}: _a{i} = {name}; _n{i} = None")
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
     operands = ", ".join(f"_a{i}" for i in range(count))

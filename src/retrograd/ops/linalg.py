@@ -332,7 +332,11 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
 
 def at(input: Tensor, other: Any) -> Any:
     """The operator ``@``."""
-    return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    if input._array.ndim == 2 == other._array.ndim:
+        return mm(input, other)  # at once: the most common case
+    return matmul(input, other)
 
 
 def reflected_at(input: Tensor, other: Any) -> Any:
