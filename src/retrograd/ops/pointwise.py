@@ -458,6 +458,26 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     return modify(pow_scalar.op, (input,), (exponent,))
 
 
+@surface()
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself; booleans are refused."""
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@surface(function=False, name="__rlshift__")
+def _rlshift(input: Tensor, other: Any) -> Any:
+    """``other << input``."""
+    return bitwise_left_shift(other, input)
+
+
+@surface(function=False, name="__rrshift__")
+def _rrshift(input: Tensor, other: Any) -> Any:
+    """``other >> input``."""
+    return bitwise_right_shift(other, input)
+
+
 @surface(function=False, name="__rfloordiv__")
 def _rfloordiv(input: Tensor, other: Any) -> Any:
     """``other // input``."""
