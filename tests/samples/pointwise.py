@@ -80,6 +80,10 @@ for symbol in ("&", "|", "^"):
     SAMPLES.append(Sample("operator", f"b {symbol} c", smooth=False, b=booleans(4), c=booleans(4)))
     SAMPLES.append(Sample("operator", f"i {symbol} 3", smooth=False, i=integers(0, 9, 3)))
 SAMPLES += [
+    Sample("positive", "+x", x=normal(2, 3)),
+    Sample("positive", "torch.positive(x)", x=normal(2, 3)),
+    Sample("operator", "1 << i", smooth=False, i=integers(0, 9, 4)),
+    Sample("operator", "64 >> i", smooth=False, i=integers(0, 6, 4)),
     Sample("operator", "~b", smooth=False, b=booleans(4)),
     Sample("operator", "~i", smooth=False, i=integers(0, 9, 4)),
     Sample("operator", "i << 2", smooth=False, i=integers(0, 9, 4)),
