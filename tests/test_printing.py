@@ -95,6 +95,22 @@ def test_a_summary_reads_only_what_it_shows(dtype: Any) -> None:
     assert tensor_text(endless, **NAMES).count("...") == 7
 
 
+def test_a_view_whose_graph_is_refused_prints_as_invalid() -> None:
+    base = torch.ones(3, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base[:2]
+        view.mul_(2)
+    assert repr(view) == "tensor([2., 2.], grad_fn=<Invalid>)"
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        view.grad_fn
+
+
+def test_the_options_are_where_programs_look_for_them() -> None:
+    torch.set_printoptions(precision=2)
+    assert torch._tensor_str.PRINT_OPTS.precision == 2
+    assert torch.ones(2).__repr__(tensor_contents="HI") == "tensor(HI)"
+
+
 def test_given_contents_take_the_place_of_the_numbers() -> None:
     assert (
         tensor_text(numpy.ones((2, 3)), **NAMES, contents="HI", requires_grad=True) == "tensor(HI, requires_grad=True)"
