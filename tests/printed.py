@@ -44,6 +44,34 @@ for _options in (
     CASES += [
         (each, "float32", _options, "") for each in _EXPRESSIONS if "2000" not in each or "profile" not in _options
     ]
+_DRAWN = "(numpy.arange({}) * 7919 % 1009 - 500)"  # scattered numbers, the same under every NumPy
+_SHAPED = [
+    _DRAWN.format(60) + ".reshape(3, 20) / 8",
+    _DRAWN.format(60) + ".reshape(2, 2, 15) * 1e6",
+    _DRAWN.format(48) + ".reshape(4, 12).T[::2] / 1024",
+    _DRAWN.format(1008) + ".reshape(7, 8, 18) / 4",
+    _DRAWN.format(9) + " * 2.0**-40",
+    "[65504.0, 0.0]",
+    "[9.9999e-5, 1.0]",
+    "[1e-4, 0.1]",
+    "[0.99995, -0.00001]",
+    "[1e300, -1e-300]",
+    "[5e-324, 1.0]",
+    "[0.0, -0.0]",
+]
+for _dtype in ("float32", "float64", "float16", "bfloat16", "complex64", "complex128"):
+    CASES += [(each, _dtype, {}, "") for each in _SHAPED]
+    CASES += [(each, _dtype, {"edgeitems": 2, "threshold": 20, "linewidth": 60}, "grad_fn") for each in _SHAPED[:5]]
+for _dtype in ("uint16", "uint32", "uint64", "int16"):
+    CASES += [(each, _dtype, {}, "") for each in _WHOLE if "-2" not in each]
+for _options in (
+    {"edgeitems": 0}, {"edgeitems": 0, "threshold": 5}, {"linewidth": 33.3}, {"linewidth": 1}, {"precision": 0}, {"threshold": 10.5},
+    {"profile": "short", "linewidth": 120}, {"edgeitems": 10, "threshold": 20}, {"precision": 1, "sci_mode": True},
+):  # fmt: skip
+    for _dtype in ("int64", "float64", "bfloat16", "complex64"):
+        CASES += [
+            (each, _dtype, _options, "") for each in ["3", "[]", "[1, 2, 3]", "numpy.zeros((2, 0))", *_SHAPED[:3]]
+        ]
 
 
 def array_of(expression: str) -> Any:

@@ -21,7 +21,7 @@ class PrintOptions:
         self.precision = 4
         self.threshold: float = 1000
         self.edgeitems = 3
-        self.linewidth = 80
+        self.linewidth: float = 80
         self.sci_mode: bool | None = None
 
 
@@ -33,7 +33,7 @@ def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
     edgeitems: int | None = None,
-    linewidth: int | None = None,
+    linewidth: float | None = None,
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
@@ -73,9 +73,17 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def printoptions(**changes: Any) -> Iterator[None]:
-    """Print with other options for a block; takes what :func:`set_printoptions` takes."""
+    """Print with other options for a block; takes what :func:`set_printoptions` takes.
+
+    As there, ``sci_mode`` is chosen anew (None) unless it is given.
+
+    >>> import retrograd as torch
+    >>> with torch._tensor_str.printoptions(profile="short"):
+    ...     print(torch.tensor([1.12345]))
+    tensor([1.12])
+    """
     before = get_printoptions()
-    set_printoptions(**{**before, **changes})
+    set_printoptions(**changes)
     try:
         yield
     finally:
@@ -86,7 +94,8 @@ class _Format:
     """One format for all the numbers of a tensor."""
 
     def __init__(self, values: Any) -> None:
-        self.floating = values.dtype.kind == "f"
+        # bfloat16 is of ml_dtypes, and of kind "V" to NumPy
+        self.floating = values.dtype.kind in "fV"
         self.whole, self.scientific, self.width = True, False, 1
         if not self.floating:
             self.width = max((len(str(each)) for each in values.ravel().tolist()), default=1)
@@ -138,17 +147,16 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """The elements that a summary shows."""
+    """The elements that a summary shows, picked in one step: a large array is not copied, whatever its strides."""
+    if array.ndim == 0:
+        return array
     edge = OPTIONS.edgeitems
-    for axis, size in enumerate(array.shape):
-        if size > 2 * edge:
-            picked = numpy.r_[0:edge, size - edge : size]
-            array = numpy.take(array, picked, axis=axis)
-    return array
+    picked = [[*range(edge), *range(size - edge, size)] if size > 2 * edge else range(size) for size in array.shape]
+    return array[numpy.ix_(*picked)]
 
 
 def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
-    per_line = max(1, (OPTIONS.linewidth - indent) // (form.width + 2))
+    per_line = max(1, math.floor((OPTIONS.linewidth - indent) / (form.width + 2)))
     edge = OPTIONS.edgeitems
     if summarise and not edge:
         shown = ["..."]
@@ -177,8 +185,6 @@ def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
 
 def _numbers(array: Any, indent: int) -> str:
     """The numbers alone, in brackets."""
-    if array.dtype.kind == "V" or array.dtype == numpy.float16 or str(array.dtype) == "bfloat16":
-        array = array.astype(numpy.float32)
     summarise = array.size > OPTIONS.threshold
     shown = _edges(array) if summarise else array
     form = _ComplexFormat(shown) if array.dtype.kind == "c" else _Format(shown)
@@ -195,11 +201,12 @@ def tensor_text(
     requires_grad: bool = False,
     grad_fn: str | None = None,
     prefix: str = "tensor(",
+    contents: str | None = None,
 ) -> str:
     """The text of a tensor with the numbers of ``array`` (a NumPy array).
 
     ``dtype`` and the defaults are named as torch prints them (``torch.float32``); ``device`` is None for the CPU;
-    ``grad_fn`` is the name of the node.
+    ``grad_fn`` is the name of the node; ``contents`` stands where the numbers would.
     """
     indent = len(prefix)
     suffixes = [] if device is None else [f"device='{device}'"]
@@ -208,16 +215,18 @@ def tensor_text(
             suffixes.append(f"size={tuple(array.shape)}")
         if dtype != default_dtype:
             suffixes.append(f"dtype={dtype}")
-        text = "[]"
+        numbers = "[]" if contents is None else contents
     else:
+        if not OPTIONS.edgeitems:  # a summary may show no number at all: the size is then said
+            suffixes.append(f"size={tuple(array.shape)}")
         if dtype not in (default_dtype, default_complex, "torch.int64", "torch.bool"):
             suffixes.append(f"dtype={dtype}")
-        text = _numbers(array, indent)
+        numbers = _numbers(array, indent) if contents is None else contents
     if grad_fn is not None:
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + text, suffixes, indent)
+    return _with_suffixes(prefix + numbers, suffixes, indent)
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

@@ -288,9 +288,17 @@ def _contains(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 
 
-def text_of(x: Tensor, prefix: str = "tensor(") -> str:
-    """The printed text of a tensor."""
-    node = x.grad_fn
+def _node_name(x: Tensor) -> str | None:
+    """The name of the node; of a view whose graph is refused, PyTorch prints ``Invalid`` where reading it would raise."""
+    try:
+        node = x.grad_fn
+    except RuntimeError:
+        return "Invalid"
+    return None if node is None else node.__class__.__name__
+
+
+def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> str:
+    """The printed text of a tensor, with ``contents`` in the place of its numbers if given."""
     place = x.device
     return text.tensor_text(
         on_cpu(x),
@@ -299,13 +307,14 @@ def text_of(x: Tensor, prefix: str = "tensor(") -> str:
         default_complex=repr(dtypes.default.complex),
         device=None if place.type == "cpu" else str(place),
         requires_grad=x.requires_grad,
-        grad_fn=None if node is None else node.__class__.__name__,
+        grad_fn=_node_name(x),
         prefix=prefix,
+        contents=contents,
     )
 
 
-def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
-    return text_of(self)
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return text_of(self, contents=tensor_contents)
 
 
 def _format(self: Tensor, spec: str) -> str:
