@@ -10,9 +10,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..kernels.summing import summed
 from .calls import modify
 from .named import named
-from .pointwise import maximum, minimum
+from .pointwise import maximum, minimum, true_divide
 from .table import TENSORS, op, surface
 
 F: Any = TENSORS
@@ -82,7 +83,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions."""
-    return np.add.reduce(_wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    return summed(np, _wide(np, self), axes_of(dim, self.ndim), keepdim)
 
 
 sum_dim.derivative(
@@ -132,7 +133,7 @@ mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math
 def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Means over dimensions."""
     _floats_only("mean", self, True)
-    total = np.add.reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    total = summed(np, self, axes_of(dim, self.ndim), keepdim)
     return total / self.dtype.type(count_of(self.shape, dim))
 
 
@@ -167,8 +168,7 @@ def mean(
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions, nan counting as 0."""
-    return np.add.reduce(_wide(np, np.where(self != self, self.dtype.type(0), self)), axis=axes_of(dim, self.ndim),
-                         keepdims=keepdim)  # fmt: skip
+    return summed(np, _wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
 
 
 nansum_block.derivative(
@@ -179,16 +179,19 @@ nansum_block.derivative(
 
 
 @surface()
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
-    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim, out=out)
 
 
 @surface()
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The mean of the elements that are not nan."""
+    if input.dtype.category < dtypes.FLOATING:
+        shown = dtypes.scalar_name(input.dtype)
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
     counted = sum(~input.isnan(), dim, keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / counted
+    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted, out=out)
 
 
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
@@ -265,11 +268,11 @@ product_of_others.derivative(self=lambda F, g, self, dim: F.product_of_others_ba
 
 
 @surface()
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The product of all elements, or over ``dim``; integers are multiplied as int64."""
     if dtype is not None:
         input = input.to(dtype)
-    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
+    return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
 
 
 # -- Variance --------------------------------------------------------------------------------------------------------
@@ -278,18 +281,18 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 @op(name="var_block", backward="VarBackward0", opmath=True, function=False, method=False, holomorphic=False)
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance over dimensions, dividing by their size less ``correction``."""
-    return _variance(np, self, dim, correction, keepdim, "var")
+    return _variance(np, self, dim, correction, keepdim)
 
 
-def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool, name: str) -> Any:
+def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     if x.dtype.kind in "biu":
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        raise RuntimeError("std and var only support floating point and complex dtypes")
     axes = axes_of(dim, x.ndim)
     count = count_of(x.shape, dim)
-    centred = x - np.add.reduce(x, axis=axes, keepdims=True) / x.dtype.type(max(count, 1))
+    centred = x - summed(np, x, axes, True) / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real
     left = max(count - correction, 0)
-    total = np.add.reduce(squares, axis=axes, keepdims=keepdim)
+    total = summed(np, squares, axes, keepdim)
     return np.divide(total, total.dtype.type(left))
 
 
@@ -305,7 +308,7 @@ var_block.derivative(self=_var_rule)
 @op(name="std_block", backward="StdBackward0", opmath=True, function=False, method=False, holomorphic=False)
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
-    return np.sqrt(_variance(np, self, dim, correction, keepdim, "std"))
+    return np.sqrt(_variance(np, self, dim, correction, keepdim))
 
 
 def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -350,7 +353,7 @@ def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "var")
-    return var_block(input, dim, correction, keepdim)
+    return var_block(input, dim, correction, keepdim, out=kwargs.get("out"))
 
 
 @surface()
@@ -358,7 +361,7 @@ def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "std")
-    return std_block(input, dim, correction, keepdim)
+    return std_block(input, dim, correction, keepdim, out=kwargs.get("out"))
 
 
 def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -404,10 +407,16 @@ def _std_mean_rule(
 std_mean_block.derivative(self=_std_mean_rule)
 
 
+def _spread_floats(name: str, input: Tensor) -> None:
+    if input.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+
+
 @surface(method=False)
 def var_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _spread_floats("var_mean", input)
     _freedom(input, dim, correction, "var_mean")
     return var_mean_block(input, dim, correction, keepdim)
 
@@ -416,6 +425,7 @@ def var_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 def std_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
     dim, correction, keepdim = _spread_arguments(args, kwargs)
+    _spread_floats("std_mean", input)
     _freedom(input, dim, correction, "std_mean")
     return std_mean_block(input, dim, correction, keepdim)
 
@@ -498,6 +508,8 @@ min_all = _extreme_of_all("min", "MinBackward1", "The smallest element.")
 
 def _extreme_along(name: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
+        if self.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
         if self.ndim == 0:
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
@@ -592,9 +604,9 @@ _Aminmax = named("aminmax", ("min", "max"))
 
 
 @surface()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest elements, over all or along ``dim``."""
-    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
+    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim, out=out))
 
 
 @op(
@@ -625,9 +637,12 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 def _arg(name: str, what: str) -> None:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+        if self.dtype.kind in "bc":
+            kind = "bool" if self.dtype.kind == "b" else "complex"
+            raise RuntimeError(f"arg{name}(): does not support {kind} input")
         if dim is None:
             if self.size == 0:
-                _nonempty("arg" + name, self)
+                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
             index = first_extreme(np, self.reshape(-1), 0, name)
             return index.reshape((1,) * self.ndim) if keepdim else index[0]
         if self.ndim == 0:
@@ -702,6 +717,8 @@ def _middle(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 def _median(name: str, ignore_nan: bool) -> None:
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
+        if self.dtype.kind in "bc":
+            raise dtypes.unsupported("median_out", self.dtype)
         if self.ndim == 0:
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
@@ -723,6 +740,8 @@ def _median(name: str, ignore_nan: bool) -> None:
     )
 
     def whole(np: Any, self: Any, /) -> Any:
+        if self.dtype.kind in "bc":
+            raise dtypes.unsupported("median_cpu", self.dtype)
         if self.size == 0:
             return self.dtype.type(np.nan)
         flat = self.reshape(-1)
@@ -759,6 +778,8 @@ _Mode = named("mode", ("values", "indices"))
 )
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     """The most frequent element along a dimension (the smallest of several), and the last place where it is."""
+    if self.dtype.kind == "c":
+        raise dtypes.unsupported("mode_cpu", self.dtype)
     if self.ndim == 0:
         return self.copy(), np.asarray(0)
     rows = np.moveaxis(self, dim, -1)
@@ -782,12 +803,25 @@ mode_block.derivative(
 
 
 @surface()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent elements along ``dim`` and their indices."""
-    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))
+    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim, out=out))
 
 
 # -- Norms -----------------------------------------------------------------------------------------------------------
+
+
+def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
+    """Refuse to take the norm of nothing where that has no value."""
+    empty = [axis for axis in axes if x.shape[axis] == 0]
+    if empty:
+        # PyTorch's text lacks a blank here.
+        where = (
+            "an empty tensor because" if dim is None else f"the dimension {empty[0]}because this dimension is empty and"
+        )
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on {where} the operation does not have an identity"
+        )
 
 
 @op(
@@ -801,20 +835,21 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """The ``ord``-norm of vectors over dimensions."""
     axes = axes_of(dim, self.ndim)
+    if ord < 0 or ord == math.inf:
+        _identity(self, ord, dim, axes)
     size = np.absolute(self)
     if ord == 2:
-        return np.sqrt(np.add.reduce(size * size, axis=axes, keepdims=keepdim))
+        return np.sqrt(summed(np, size * size, axes, keepdim))
     if ord == 1:
-        return np.add.reduce(size, axis=axes, keepdims=keepdim)
+        return summed(np, size, axes, keepdim)
     if ord == math.inf:
         return np.amax(size, axis=axes, keepdims=keepdim)
     if ord == -math.inf:
         return np.amin(size, axis=axes, keepdims=keepdim)
     if ord == 0:
         return np.add.reduce(size != 0, axis=axes, keepdims=keepdim).astype(size.dtype)
-    return np.power(
-        np.add.reduce(np.power(size, size.dtype.type(ord)), axis=axes, keepdims=keepdim), size.dtype.type(1 / ord)
-    )
+    total = summed(np, np.power(size, size.dtype.type(ord)), axes, keepdim)
+    return np.power(total, size.dtype.type(1 / ord))
 
 
 def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
@@ -862,7 +897,7 @@ def norm(
     if p == "nuc":
         return F.svdvals(input).sum(-1, keepdim)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
-        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if input.dtype.category < dtypes.FLOATING and dtype is None:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
@@ -900,10 +935,16 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None
 # -- Running sums and products ---------------------------------------------------------------------------------------
 
 
+_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # running sums are kept in twice the precision, as in PyTorch
+
+
 @op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
-    return np.cumsum(_wide(np, self), axis=dim, dtype=_wide(np, self).dtype) if self.ndim else _wide(np, self).copy()
+    x = _wide(np, self)
+    return (
+        np.cumsum(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, copy=False) if self.ndim else x.copy()
+    )
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -912,7 +953,7 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    return np.flip(np.cumsum(np.flip(self, dim), axis=dim), dim) if self.ndim else self.copy()
+    return np.flip(cumsum_block.op.kernel(np, np.flip(self, dim), dim), dim) if self.ndim else self.copy()
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
@@ -972,6 +1013,8 @@ def cumprod_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 def _running(name: str, what: str) -> None:
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
+        if self.dtype.kind == "c":
+            raise dtypes.unsupported(f"{name}_cpu", self.dtype)
         if self.ndim == 0:
             return self.copy(), np.asarray(0)
         best = (np.maximum if name == "cummax" else np.minimum).accumulate(self, axis=dim)
@@ -989,8 +1032,8 @@ def _running(name: str, what: str) -> None:
     block.derivative(self=lambda F, g, indices, self_shape, dim: F.add_along(g, indices, self_shape, dim))
     result = named(name, ("values", "indices"))
 
-    def surfaced(input: Tensor, dim: int) -> Any:
-        return result(block(input, dimension(dim, input._array.ndim)))
+    def surfaced(input: Tensor, dim: int, *, out: Any = None) -> Any:
+        return result(block(input, dimension(dim, input._array.ndim), out=out))
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
@@ -1017,17 +1060,33 @@ _running("cummin", "smallest")
 @op(name="logcumsumexp_block", backward="LogcumsumexpBackward0", opmath=True, function=False, method=False)
 def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
     """``log(cumsum(exp(x)))`` without overflow."""
+    if self.dtype.kind in "biu":
+        raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
+    if self.dtype.kind == "c" and self.size:
+        top = np.amax(self.real)
+        return np.log(np.cumsum(np.exp(self - top), axis=dim)) + top
     return np.logaddexp.accumulate(self, axis=dim) if self.ndim else self.copy()
 
 
-def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, dim: int) -> Any:
-    return F.cumsum_reversed(g * F.exp(-out), dim) * F.exp(self)
+def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, self_dtype: Any, dim: int) -> Any:
+    """The sum of ``g[j] * exp(x[i] - out[j])`` from ``j = i`` on, in logarithms: each sign of ``g`` by itself."""
+    if not self_shape:
+        return g
+    if self_dtype.kind == "c":
+        return F.cumsum_reversed(g * F.exp(-out), dim) * F.exp(self)
+    return _log_share(F, g, self, out, dim) - _log_share(F, -g, self, out, dim)
+
+
+def _log_share(F: Any, g: Any, self: Any, out: Any, dim: int) -> Any:
+    logs = F.masked_fill_scalar(F.log(F.masked_fill_scalar(g, g <= 0, 1)), g <= 0, -math.inf)
+    ahead = F.flip_block(logs - F.masked_fill_scalar(out, out == -math.inf, 0), (dim,))
+    return F.exp(F.flip_block(F.logcumsumexp_block(ahead, dim), (dim,)) + self)
 
 
 logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 
 
 @surface()
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
-    return logcumsumexp_block(input, dimension(dim, input._array.ndim))
+    return logcumsumexp_block(input, dimension(dim, input._array.ndim), out=out)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
 
 from ..core import dtypes
+from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from .calls import check_cast, check_in_place, write_array
 from .named import named
 from .reduce import restored
 from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
+
+
+def _into(out: Tensor | None, result: Tensor) -> Tensor:
+    """``result``, or ``out`` with it written in."""
+    if out is None:
+        return result
+    check_cast(result.dtype, out.dtype)
+    check_in_place(out, False)
+    write_array(out, result._array)
+    return out
 
 
 def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
@@ -28,29 +41,36 @@ def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
     return np.flip(x.shape[dim] - 1 - turned, dim)
 
 
-@op(
-    name="sort_block",
-    backward="SortBackward0",
-    outputs=("values", "indices"),
-    differentiable=1,
-    function=False,
-    method=False,
-)
-def sort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """The elements in order along a dimension, and where they were."""
+def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    if self.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.asarray(0)
     order = ordered(np, self, dim, descending)
     return np.take_along_axis(self, order, dim), np.ascontiguousarray(order)
 
 
-sort_block.derivative(self=lambda F, g, indices, self_shape, dim: F.put_along(g, indices, self_shape, dim))
+def _sorting(name: str, backward: str) -> Any:
+    """The same block under both names that PyTorch gives its node: it counts ``stable=`` as an overload."""
+
+    def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+        return _sorted(np, self, dim, descending)
+
+    kernel.__name__ = name
+    kernel.__doc__ = "The elements in order along a dimension, and where they were."
+    made = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(kernel)
+    made.derivative(self=lambda F, g, indices, self_shape, dim: F.put_along(g, indices, self_shape, dim))
+    return made
+
+
+sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
 
 
 @surface()
-def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Any:
-    """The elements in order along ``dim``, and the indices at which they were."""
-    return _Sort(sort_block(input, dimension(dim, input._array.ndim), descending, out=out))
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
+    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order."""
+    block = sort_block if stable is None else stable_sort_block
+    return _Sort(block(input, dimension(dim, input._array.ndim), descending, out=out))
 
 
 @surface()
@@ -60,9 +80,10 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 
 
 @surface()
-def msort(input: Tensor) -> Tensor:
+def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first dimension."""
-    return sort_block(input, 0, False)[0]
+    found = sort_block(input, 0, False)[0]
+    return _into(out, found)
 
 
 @op(
@@ -75,6 +96,10 @@ def msort(input: Tensor) -> Tensor:
 )
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     """The ``k`` largest (or smallest) elements along a dimension, in order, and where they are."""
+    if self.dtype.kind == "c":
+        raise RuntimeError(" topk does not support complex dtypes on CPU")
+    if self.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.asarray(0)
     order = np.take(ordered(np, self, dim, largest), np.arange(k), dim)
@@ -103,6 +128,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 )
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
     """The ``k``-th smallest element along a dimension, and where it is."""
+    if self.dtype.kind in "bc":
+        raise unsupported("kthvalue_cpu", self.dtype)
     if not self.ndim:
         return self.copy(), np.asarray(0)
     index = np.take(ordered(np, self, dim, False), [k - 1], dim)
@@ -151,7 +178,7 @@ def unique(
     """The elements (or slices along ``dim``) that occur, each once, in order; on request their places and counts."""
     array = input._array
     axis = None if dim is None else dimension(dim, array.ndim)
-    values, inverse, counts = numpy.unique(array, return_inverse=True, return_counts=True, axis=axis)
+    values, inverse, counts = numpy.unique(array, return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
     inverse = inverse.reshape(array.shape) if axis is None else inverse.reshape(-1)
     return _outputs(values, inverse, counts, return_inverse, return_counts)
 
@@ -180,7 +207,9 @@ def unique_consecutive(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each."""
     array = input._array
-    if array.ndim != 1 or (array.size and int(array.min()) < 0) or array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu":
+        raise unsupported("bincount_cpu", array.dtype)
+    if array.ndim != 1 or (array.size and int(array.min()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -197,12 +226,16 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data)."""
     array = input._array
     if array.dtype.kind not in "fV":
-        raise dtypes.unsupported("histogram_cpu", array.dtype)
+        raise unsupported("histogram_cpu", array.dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)
     if low == high and array.size:
         low, high = float(array.min()), float(array.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        # A nan found in the data shows a sign in PyTorch's text, one that was given does not.
+        shown = ["-nan" if min == max and math.isnan(bound) else f"{bound:g}" for bound in (low, high)]
+        raise RuntimeError(f"torch.histc: range of [{shown[0]}, {shown[1]}] is not finite")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high:
@@ -211,37 +244,73 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     return wrap(counts.astype(array.dtype))
 
 
-def _search(sequence: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
-    points = values._array if isinstance(values, Tensor) else numpy.asarray(values)
-    edges = sequence._array
+def _search(edges: Any, points: Any, right: bool, int32: bool, out: Any) -> Tensor:
     side: Any = "right" if right else "left"
     if edges.ndim == 1:
         found = numpy.searchsorted(edges, points, side)
     else:
         flat = zip(edges.reshape(-1, edges.shape[-1]), points.reshape(-1, points.shape[-1]), strict=True)
         found = numpy.stack([numpy.searchsorted(row, wanted, side) for row, wanted in flat]).reshape(points.shape)
-    return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
+    result = wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
+    return _into(out, result)
+
+
+def _values(values: Any) -> Any:
+    return values._array if isinstance(values, Tensor) else numpy.asarray(values)
+
+
+def _check_rows(edges: Any, points: Any) -> None:
+    """Refuse values that do not go with the ordered rows."""
+    if edges.ndim == 0:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if edges.ndim > 1 and points.ndim == 0:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
+        )
+    if edges.ndim > 1 and edges.shape[:-1] != points.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(edges.shape)} and input "
+            f"value tensor {list(points.shape)}"
+        )
 
 
 @surface(method=False)
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-    sorter: Any = None,
+    out: Any = None, sorter: Any = None,
 ) -> Tensor:  # fmt: skip
     """Where elements would have to be put into ordered rows to keep them ordered."""
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     if sorter is not None:
         sorted_sequence = sorted_sequence.gather(-1, sorter)
-    return _search(sorted_sequence, input, right or side == "right", out_int32)
+    edges, points = sorted_sequence._array, _values(input)
+    _check_rows(edges, points)
+    return _search(edges, points, right or side == "right", out_int32, out)
 
 
 @surface(method=False)
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
+) -> Tensor:
     """Between which of the ordered ``boundaries`` each element lies."""
-    return _search(boundaries, input, right, out_int32)
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    return _search(boundaries._array, _values(input), right, out_int32, out)
 
 
 @surface(method=False)
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None
+) -> Tensor:
     """Whether each element is among ``test_elements``."""
-    arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in (elements, test_elements)]
-    return wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert)))
+    found = wrap(numpy.asarray(numpy.isin(_values(elements), _values(test_elements), invert=invert)))
+    return _into(out, found)
