@@ -10,7 +10,8 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from .calls import check_cast, check_in_place, write_array
+from ..core.views import check_in_place
+from .calls import check_cast, write_array
 from .named import named
 from .reduce import restored
 from .table import op, surface
