@@ -86,7 +86,24 @@ def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
             pending[place] = grad
             place = heapreplace(heap, (place.number, place))[1]
             grad = pending.pop(place, None)
-        if place.hooks is None and place.single and grad is not None:
+        if place.lone and place.hooks is None and grad is not None:
+            arrived, edge = place.vjp(grad, None, keep), place.edge
+            if arrived is not None:
+                if (edge.shape is not place.shape and arrived.shape != edge.shape) or arrived.dtype is not edge.dtype:
+                    arrived = fit(arrived, edge, place)
+                if edge in pending:
+                    _add(pending, owned, edge, arrived)
+                    place = None
+                elif edge.__class__ is AccumulateGrad:
+                    pending[edge] = arrived
+                    leaves[edge] = None
+                    place = None
+                else:
+                    place, grad = edge, arrived
+                arrived = None
+                continue
+            grads = None
+        elif place.hooks is None and place.single and grad is not None:
             grads = place.vjp(grad, place.edges, keep)
         elif (grads := _serve(place, grad, keep, several, heap)) is _WAITING:
             place = None
@@ -95,7 +112,7 @@ def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
         if len(edges) == 1:
             grads = (grads,)
         previous, place, grad = place, None, None
-        for edge, arrived in zip(edges, grads, strict=True):
+        for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp gives as many as there are edges
             if edge is None:
                 continue
             if arrived is None:
@@ -103,19 +120,12 @@ def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
                     pending[edge] = None
                     heappush(heap, (edge.number, edge))
                 continue
-            if arrived.shape != edge.shape or arrived.dtype is not edge.dtype:
+            if (edge.shape is not previous.shape and arrived.shape != edge.shape) or arrived.dtype is not edge.dtype:
                 arrived = fit(arrived, edge, previous)
             if edge is place:
                 grad = grad + arrived
             elif edge in pending:
-                held = pending[edge]
-                if held is None:
-                    pending[edge] = arrived
-                elif edge in owned and held.__class__ is numpy.ndarray:
-                    numpy.add(held, arrived, out=held)
-                else:
-                    pending[edge] = held + arrived
-                    owned.add(edge)
+                _add(pending, owned, edge, arrived)
             elif edge.__class__ is AccumulateGrad:
                 pending[edge] = arrived
                 leaves[edge] = None
@@ -130,6 +140,18 @@ def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
 
 
 _WAITING = object()
+
+
+def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
+    """Add what ``arrived`` to what is pending at ``edge``: into the same memory where nobody else holds it."""
+    held = pending[edge]
+    if held is None:
+        pending[edge] = arrived
+    elif edge in owned and held.__class__ is numpy.ndarray:
+        numpy.add(held, arrived, out=held)
+    else:
+        pending[edge] = held + arrived
+        owned.add(edge)
 
 
 def _serve(place: Any, grad: Any, keep: bool, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]) -> Any:
@@ -447,10 +469,10 @@ def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, 
     return grads
 
 
-def _after(node: Node, grads: Any, grad: Any, record: bool) -> Any:
+def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
-    inputs = (grads,) if single else tuple(grads)
+    inputs = node.spread(grads) if node.lone else (grads,) if single else tuple(grads)
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
         result = hook(tuple(map(_as_tensor, inputs)), outputs)
         if result is not None:
@@ -461,7 +483,7 @@ def _after(node: Node, grads: Any, grad: Any, record: bool) -> Any:
                     f"{len(inputs)})"
                 )
             inputs = tuple(_as_level(each, record) for each in result)
-    return inputs[0] if single else inputs
+    return inputs[node.operand] if node.lone else inputs[0] if single else inputs
 
 
 def _check_hook(hook: Any, result: Any, shown: Tensor) -> None:

@@ -98,7 +98,7 @@ class Op:
         self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
         self.numbers = numbers and len(self.tensors) > 1  # a number may stand where a tensor is expected
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
-        self.nodes: dict[tuple[bool, bool], type[Node]] = {}
+        self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
         self._saved: list[Saved] | None = None
