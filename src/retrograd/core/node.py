@@ -190,6 +190,7 @@ class Output:
     """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
+    edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
     single: ClassVar[bool] = False
     lone: ClassVar[bool] = False
 
