@@ -170,7 +170,7 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
             # The same as at_place, written out: a call costs more than the stores.
             lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
             lines.append(f"    a, {name} = {name}, new(Tensor)")
-            lines.append(f"    {name}._array, {name}._cell, {name}._view = a, c, None")
+            lines.append(f"    {name}._array, {name}._count, {name}._view = a, c, None")
             lines.append(f"    {name}._grad, {name}._node = None, {place.replace(', ' + name, ', a')}")
             if each.kind != "tensor" or place != "None":
                 lines.append(f"    if a.dtype.kind not in 'fcV': {name}._node = None")
@@ -378,19 +378,19 @@ def _fresh_result() -> list[str]:
     return [
         "        _y = new(Tensor)",
         "        _y._array = _r",
-        "        _y._view = _y._grad = _y._node = None",
+        "        _y._view = _y._grad = _y._node = _y._count = None",
         "        if not recording():",
-        "            _y._cell = None if in_inference() else [0, None]",
+        "            if in_inference(): _y._count = ()",
         "            return _y",
-        "        _y._cell = [0, None]",
     ]
 
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
         f"        if not recording(): return view_of({names[0]}, _r)",
-        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._cell",
-        "        _y._array, _y._cell, _y._view = _r, _c, _v",
+        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._count",
+        f"        if _c is None: _c = {names[0]}._count = [0, None]",
+        "        _y._array, _y._count, _y._view = _r, _c, _v",
         "        _y._node = _y._grad = None",
         f"        _v.base, _v.made = ({names[0]}, 0) if _o is None else (_o.base, _o.made)",
         "        _v.seen = _c[0]",
@@ -464,14 +464,15 @@ def _store(op: Any, each: Any, names: Sequence[str], only: int | None) -> list[s
     """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
     slot = f"_node.s_{each.name}"
     if each.kind == "result":
-        return [f"{slot} = _r", f"_node.c_{each.name} = _y._cell", f"_node.v_{each.name} = _y._cell[0]"]
+        return [f"{slot} = _r", f"_node.c_{each.name} = _y._count = [0, None]", f"_node.v_{each.name} = 0"]
     if each.kind == "tensor":
         i = each.index
-        plain = [f"{slot} = _a{i}", f"_c = _node.c_{each.name} = {names[i]}._cell", f"_node.v_{each.name} = _c[0]"]
+        plain = [f"_c = {names[i]}._count", f"if _c is None: _c = {names[i]}._count = [0, None]",
+                 f"{slot} = _a{i}; _node.c_{each.name} = _c; _node.v_{each.name} = _c[0]"]  # fmt: skip
         if i == 0 or op.kind != "pointwise":
             return plain
         number = f"{slot} = _a{i}; _node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
-        return [f"if _a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
+        return [f"if _a{i} is {names[i]}: {number}", "else:", *_lines(*plain)]
     sources = {
         "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype", "device": "CPU", "out_shape": "_r.shape",
         "out_dtype": "_r.dtype",
@@ -543,7 +544,7 @@ def _fresh(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = numpy.asarray(array) if isinstance(array, numpy.generic) else array
     out._node = out._view = out._grad = None
-    out._cell = None if in_inference() else [0, None]
+    out._count = () if in_inference() else None
     return out
 
 
