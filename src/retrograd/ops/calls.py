@@ -220,9 +220,13 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 # --- Callers --------------------------------------------------------------------------------------------------------
 
 
+INLINE = "inline"
+
+
 class Front:
     """A surface that a block may stand in for: called with the block's operands and nothing else, it does the block's
-    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python. ``fixed``: the
+    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what
+    the block's expression asks for). ``fixed``: the
     block's parameters that the surface does not have.
     """
 
@@ -249,6 +253,8 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         CPU=devices.CPU, **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
     )  # fmt: skip
+    if op.inline is not None:
+        space.update(*op.inline[2:])
     lines = _caller(op, front)
     op.source = "\n".join(lines)
     made = compiled(f"<{function.__name__}>", lines, dict(space), "caller")
@@ -312,7 +318,7 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
-        if front.guard:
+        if front.guard and front.guard != INLINE:
             lines.append(f"    if not ({front.guard}): {slow}")
         lines += [f"    {each} = {value!r}" for each, value in front.fixed.items()]
     # What is one ufunc and keeps the dtype of its operands is NumPy's for int64 as well.
@@ -340,10 +346,12 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
         plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
         call = f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
     elif op.inline is not None:
-        guard, inlined = (_of_arrays(op, each) for each in op.inline)
-        if front is not None:
+        guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
+        if front is not None and front.guard == INLINE:
             lines.append(f"    if not ({guard}): {slow}")
-        call = inlined if front is not None else f"{inlined} if {guard} else {call}"
+            call = inlined
+        else:
+            call = f"{inlined} if {guard} else {call}"
     lines += ["    try:", f"        _r = {call}"]
     lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()

@@ -96,7 +96,7 @@ def op(
     method: bool = True,
     in_place: bool = False,
     aliases: Sequence[str] = (),
-    inline: tuple[str, str] | None = None,
+    inline: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -105,7 +105,7 @@ def op(
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``linear``: linear in each tensor. ``inline``: a condition and an expression of NumPy arrays, which stands for the
-    kernel where the condition holds. The kernel checks its arguments and raises torch's errors itself.
+    kernel where the condition holds (and what names in it mean). The kernel checks its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -133,7 +133,7 @@ def surface(
 
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold
-    for that, in Python; ``fixed``: the block's parameters that the function does not have.
+    for that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function does not have.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
