@@ -23,7 +23,7 @@ import numpy
 
 from .dtypes import of
 from .levels import level_of
-from .modes import set_recording
+from .modes import recording, set_recording
 from .node import AccumulateGrad, Node, Output
 from .tensor import Retain, Tensor, wrap
 
@@ -41,7 +41,9 @@ def sweep(
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
     ``grad`` of leaves.
     """
-    before = set_recording(record)
+    before = recording()
+    if before is not record:
+        set_recording(record)
     try:
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write)
@@ -49,7 +51,8 @@ def sweep(
             with numpy.errstate(all="ignore"):
                 _sweep(roots, keep, record, wanted, write)
     finally:
-        set_recording(before)
+        if recording() is not before:
+            set_recording(before)
 
 
 def _sweep(
