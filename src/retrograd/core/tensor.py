@@ -116,7 +116,7 @@ class Tensor:
         count = self._count
         if count is None:
             count = self._count = [0, None]
-        return count or None  # type: ignore[return-value]
+        return count or None
 
     @_cell.setter
     def _cell(self, cell: list[Any] | None) -> None:
