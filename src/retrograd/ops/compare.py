@@ -8,16 +8,12 @@ import numpy
 
 from ..core.dtypes import scalar_name
 from ..core.tensor import Tensor
+from .rules import no_slope
 from .table import op, pointwise, surface
 
 
-def _nothing(F: Any, g: Any) -> Any:
-    """What a comparison in place overwrites gets no gradient."""
-    return F.zeros_as(g)
-
-
 @pointwise(
-    _nothing, _nothing, result=bool,
+    no_slope, no_slope, result=bool,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements are equal."""
@@ -25,7 +21,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("not_equal",),
+    no_slope, no_slope, result=bool, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements differ."""
@@ -33,7 +29,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("less",), refuses=("lt_cpu", "c"),
+    no_slope, no_slope, result=bool, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller."""
@@ -41,7 +37,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("less_equal",), refuses=("le_cpu", "c"),
+    no_slope, no_slope, result=bool, aliases=("less_equal",), refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller or equal."""
@@ -49,7 +45,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("greater",), refuses=("gt_cpu", "c"),
+    no_slope, no_slope, result=bool, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger."""
@@ -57,7 +53,7 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
+    no_slope, no_slope, result=bool, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger or equal."""
@@ -82,7 +78,7 @@ def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
     return np.logical_xor(self, other)
 
 
-@pointwise(result=bool)
+@pointwise(result=bool, in_place="method")
 def logical_not(np: Any, self: Any, /) -> Any:
     """Whether each element is zero (false)."""
     return np.logical_not(self)

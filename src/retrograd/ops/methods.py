@@ -8,7 +8,25 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import activate, cast, compare, create, index, inner, join, linalg, pointwise, random, reduce, shape, sort
+from . import (
+    activate,
+    arithmetic,
+    bits,
+    cast,
+    compare,
+    create,
+    elementary,
+    index,
+    inner,
+    join,
+    linalg,
+    operators,
+    random,
+    reduce,
+    rounding,
+    shape,
+    sort,
+)  # fmt: skip
 from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -30,18 +48,18 @@ def install() -> None:
     for name, function in METHODS.items():
         setattr(Tensor, name, function)
     for dunder, name in OPERATORS.items():
-        found = pointwise.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(found))
     for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", METHODS[name])
-    for dunder, found in pointwise.OPERATORS.items():
+    for dunder, found in operators.OPERATORS.items():
         setattr(Tensor, dunder, operator_form(found))
     for dunder, found in linalg.OPERATORS.items():
         setattr(Tensor, dunder, found)
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
     # By the priority, NumPy's numbers and arrays leave operators to us.
-    for name, given in (("__invert__", pointwise.invert), ("__array_priority__", 1000)):
+    for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
 
 
@@ -52,7 +70,7 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "pointwise", "random",
-    "reduce", "shape", "sort",
+    "activate", "arithmetic", "bits", "cast", "compare", "create", "elementary", "index", "inner", "install", "join",
+    "linalg", "operators", "random", "reduce", "rounding", "shape", "sort",
 ]  # fmt: skip
 install()

@@ -50,7 +50,7 @@ def pointwise(
     result: Any = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = True,
+    in_place: bool | str = True,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
@@ -65,7 +65,9 @@ def pointwise(
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor.
+    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor. ``in_place``: whether
+    there is a ``name_``, as a method and, of one tensor, as a function too (``"method"``, ``"function"``: PyTorch has it
+    otherwise).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -94,7 +96,7 @@ def op(
     in_place_backward: str | None = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = False,
+    in_place: bool | str = False,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
@@ -133,7 +135,7 @@ def surface(
     return declare
 
 
-def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
+def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
     public, method_form = _stub(op), _stub(op, calls.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
@@ -145,7 +147,9 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequen
         if method:
             METHODS[each] = method_form
         if in_place:
-            METHODS[each + "_"] = FUNCTIONS[each + "_"] = calls.in_place_form(op, each + "_")
+            form = METHODS[each + "_"] = calls.in_place_form(op, each + "_")
+            if in_place == "function" or (in_place is True and len(op.tensors) == 1):
+                FUNCTIONS[each + "_"] = form
     return public
 
 
