@@ -41,3 +41,18 @@ def bitwise_left_shift(np: Any, self: Any, other: Any, /) -> Any:
 def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
     """The bits of integers moved right by ``other`` places, keeping the sign."""
     return np.right_shift(self, other)
+
+
+# -- Divisors --------------------------------------------------------------------------------------------------------
+
+
+@pointwise(refuses=("gcd_cpu", "bfc"), numbers=False, in_place="function")
+def gcd(np: Any, self: Any, other: Any, /) -> Any:
+    """The greatest common divisor of whole numbers."""
+    return np.gcd(self, other)
+
+
+@pointwise(refuses=("lcm_cpu", "bfc"), numbers=False, in_place="function")
+def lcm(np: Any, self: Any, other: Any, /) -> Any:
+    """The least common multiple of whole numbers."""
+    return np.lcm(self, other)

@@ -499,7 +499,7 @@ def run(
 
 def _refuse(op: Any, common: dtypes.dtype) -> None:
     name, kinds = op.refuses
-    if "bifc"[common.category] in kinds:
+    if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.SHORT):
         raise dtypes.unsupported(name, common.numpy)
 
 
@@ -814,9 +814,10 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
     """Run ``op`` and write its result (or results) into ``out``."""
     outs = out if isinstance(out, tuple) else (out,)
-    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
+    graded = op.has_rules and op.result is None
+    if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
     _, result = run(op, tensors, params)

@@ -10,8 +10,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from .calls import check_cast, modify
-from .rules import operand_kinds
+from .calls import check_cast, mismatch, modify
+from .named import named
+from .rules import operand_kinds, real_only
 from .table import ARRAYS, TENSORS, op, pointwise, surface
 
 F: Any = TENSORS
@@ -164,21 +165,51 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
 @surface()
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent`` in double precision."""
+    return pow(*_in_double(input, exponent), out=out)
+
+
+@surface(function=False)
+def float_power_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place version of :func:`float_power`: the tensor must hold doubles."""
+    operands = _in_double(input, exponent)
+    if operands[0].dtype is not input.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {dtypes.scalar_name(input.dtype)} but the operation's result "
+            f"requires dtype {dtypes.scalar_name(operands[0].dtype)}"
+        )
+    return pow_(input, operands[1])
+
+
+def _in_double(input: Any, exponent: Any) -> list[Any]:
+    """Base and exponent, tensors among them as float64 or complex128."""
     is_complex = any(
         (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
     )
     target = dtypes.complex128 if is_complex else dtypes.float64
-    operands = [each.to(target) if isinstance(each, Tensor) else each for each in (input, exponent)]
-    return pow(*operands, out=out)
+    return [each.to(target) if isinstance(each, Tensor) else each for each in (input, exponent)]
 
 
-@pointwise(lambda F, g, self: g * (2.0 * self))
-def square(np: Any, self: Any, /) -> Any:
-    """The square, element by element."""
-    return np.multiply(self, self) if self.dtype.kind != "b" else self.astype(np.int64)
+@pointwise(
+    lambda F, g, self: g * (2.0 * self), backward="PowBackward0", name="square", function=False, method=False,
+    in_place=False,
+)  # fmt: skip
+def square_block(np: Any, self: Any, /) -> Any:
+    """The square of numbers that are no booleans, element by element."""
+    return np.multiply(self, self)
 
 
-square.op.backward = square.op.in_place_backward = "PowBackward0"
+@surface()
+def square(input: Tensor, *, out: Tensor | None = None) -> Any:
+    """The square, element by element; of booleans an integer."""
+    if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
+        return square_block(input, out=out)
+    return pow(input, 2, out=out)
+
+
+@surface()
+def square_(input: Tensor) -> Tensor:
+    """In-place version of :func:`square`."""
+    return pow_(input, 2)
 
 
 @pointwise(lambda F, g, out: g / (2 * out), floats=True)
@@ -398,3 +429,193 @@ def relu(np: Any, self: Any, /) -> Any:
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
     """The length of the hypotenuse, element by element."""
     return np.hypot(self, other)
+
+
+# -- Angles and waves ------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g: g * (math.pi / 180), floats=True, backward="Deg2RadBackward0",
+    check=real_only("deg2rad is not supported for complex tensors."),
+)  # fmt: skip
+def deg2rad(np: Any, self: Any, /) -> Any:
+    """Degrees as radians."""
+    return self * self.dtype.type(math.pi / 180)
+
+
+@pointwise(
+    lambda F, g: g * (180 / math.pi), floats=True, backward="Rad2DegBackward0",
+    check=real_only("rad2deg is not supported for complex tensors."),
+)  # fmt: skip
+def rad2deg(np: Any, self: Any, /) -> Any:
+    """Radians as degrees."""
+    return self * self.dtype.type(180 / math.pi)
+
+
+def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
+    turned = self * math.pi
+    slope = (turned * F.cos(turned) - F.sin(turned)) / (self * turned)
+    return F.where_else(self * turned != 0, g * slope)
+
+
+@pointwise(_sinc_rule, floats=True)
+def sinc(np: Any, self: Any, /) -> Any:
+    """``sin(πx) / (πx)``, and 1 at 0."""
+    turned = self * self.dtype.type(math.pi)
+    return np.where(turned == 0, 1, np.sin(turned) / np.where(turned == 0, 1, turned)).astype(self.dtype)
+
+
+def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
+    if self_dtype.kind != "c":
+        return F.zeros_as(g)
+    size = F.abs(self)
+    return F.where_else(self != 0, g * (self * 1j / (size * size)))
+
+
+@pointwise(_angle_rule, floats=True, holomorphic=False, in_place=False)
+def angle(np: Any, self: Any, /) -> Any:
+    """The angle of each complex number, in radians; of a real number 0, or π if it is negative."""
+    if self.dtype.kind == "c":
+        return np.angle(self)
+    return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
+
+
+def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: Any) -> None:
+    """Refuse what complex numbers can not be made of, or written into."""
+    for position, each in enumerate(parts):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
+    first, second = (each.dtype for each in parts)
+    given = [dtypes.scalar_name(each) for each in (first, second)]
+    if any(each not in (dtypes.float16, dtypes.float32, dtypes.float64) for each in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(given)}")
+    if first is not second:
+        raise RuntimeError(
+            f"Expected object of scalar type {given[0]} but got scalar type {given[1]} for second argument"
+        )
+    if out is not None and out.dtype is not first.to_complex():
+        raise RuntimeError(
+            f"Expected object of scalar type {dtypes.scalar_name(first.to_complex())} but got scalar type "
+            f"{dtypes.scalar_name(out.dtype)} for argument 'out'"
+        )
+
+
+@op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)
+def polar_block(np: Any, abs: Any, angle: Any, /) -> Any:
+    """Complex numbers of lengths and angles."""
+    out = np.empty(np.broadcast_shapes(abs.shape, angle.shape), np.complex64 if abs.itemsize == 4 else np.complex128)
+    out.real, out.imag = abs * np.cos(angle), abs * np.sin(angle)
+    return out
+
+
+polar_block.derivative(
+    abs=lambda F, g, out: F.real(F.conj_physical(g) * F.sgn(out)),
+    angle=lambda F, g, out: F.real(F.conj_physical(g) * (out * 1j)),
+)
+
+
+@surface(method=False)
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
+    """Complex numbers of lengths ``abs`` and angles ``angle`` (radians), both float32 or both float64."""
+    check_parts("polar", ("abs", "angle"), (abs, angle), out)
+    if abs.dtype is dtypes.float16:
+        raise dtypes.unsupported("polar_cpu", abs.dtype.numpy)
+    return polar_block(abs, angle, out=out)
+
+
+# -- Powers of two ---------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, other: g / (1 + F.exp2(other - self)),
+    lambda F, g, self, other: g / (1 + F.exp2(self - other)),
+    in_place=False, refuses=("logaddexp2_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def logaddexp2(np: Any, self: Any, other: Any, /) -> Any:
+    """``log2(2 ** x + 2 ** y)`` without overflow."""
+    return np.logaddexp2(self, other)
+
+
+_Frexp = named("frexp", ("mantissa", "exponent"))
+
+
+@op(
+    name="frexp_block", backward="FrexpBackward0", outputs=("mantissa", "exponent"), differentiable=1,
+    function=False, method=False,
+)  # fmt: skip
+def frexp_block(np: Any, self: Any, /) -> Any:
+    """Each number as ``mantissa * 2 ** exponent``."""
+    if self.dtype.kind not in "fV":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
+    return mantissa.astype(self.dtype), np.where(np.isfinite(mantissa), exponent, 0).astype(np.int32)
+
+
+frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
+
+
+@surface()
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """Mantissas between 1/2 and 1 and whole exponents: ``input = mantissa * 2 ** exponent``."""
+    return _Frexp(frexp_block(input, out=out))
+
+
+@op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
+def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
+    """``self * 2 ** other`` for whole ``other``, without a power that could overflow."""
+    if other.dtype.kind == "b":
+        raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
+    if (error := mismatch(self.shape, other.shape)) is not None:
+        raise error
+    return np.ldexp(self, other.astype(np.int32))
+
+
+ldexp_block.derivative(self=lambda F, g, other: F.ldexp_block(g, other))
+
+
+@pointwise(
+    lambda F, g, other: g * F.exp2(other), lambda F, g, out: g * out * math.log(2),
+    name="ldexp_power", backward="LdexpBackward0", floats=True, function=False, method=False, in_place=False,
+)  # fmt: skip
+def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
+    """``self * 2 ** other``."""
+    return self * np.exp2(other)
+
+
+def _ldexp_call(input: Tensor, other: Tensor) -> Any:
+    for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(each).__name__}"
+            )
+    whole = other._array.dtype.kind in "biu"
+    return ldexp_block if whole and input.is_floating_point() else ldexp_power
+
+
+def _writable_ldexp(target: Any) -> None:
+    if target is not None and target._array.dtype.kind in "biu":
+        raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
+
+
+@surface()
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
+    """``input * 2 ** other``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))
+    tensor([16.0000,  1.5000])
+    """
+    call = _ldexp_call(input, other)
+    _writable_ldexp(out)
+    return call(input, other, out=out)
+
+
+@surface()
+def ldexp_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place version of :func:`ldexp`."""
+    call = _ldexp_call(input, other)
+    _writable_ldexp(input)
+    return modify(call.op, (input, other), ())

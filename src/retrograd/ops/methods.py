@@ -26,6 +26,7 @@ from . import (
     rounding,
     shape,
     sort,
+    special,
 )  # fmt: skip
 from .table import FUNCTIONS, METHODS, operator_form
 
@@ -72,5 +73,6 @@ __all__ = [
     "add_method",
     "activate", "arithmetic", "bits", "cast", "compare", "create", "elementary", "index", "inner", "install", "join",
     "linalg", "operators", "random", "reduce", "rounding", "shape", "sort",
+    "special",
 ]  # fmt: skip
 install()

@@ -7,7 +7,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
-from .rules import no_complex, no_slope, operand_kinds, real_only
+from .rules import kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
 from .table import op, pointwise, surface
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
@@ -150,96 +150,253 @@ def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
     return np.minimum(np.maximum(self, min), max)
 
 
-@pointwise(
-    lambda F, g, self, min: F.where_else(self >= min, g),
-    lambda F, g, self, min: F.where_else(self < min, g),
-    name="clamp_min_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
-)  # fmt: skip
-def clamp_min_tensor(np: Any, self: Any, min: Any, /) -> Any:
-    """Each element, or that of ``min`` where it is below."""
-    return np.maximum(self, min)
+# A bound on one side, a tensor or a number. PyTorch's nodes say whether clamp or clamp_min was called.
+def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
+    inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
+    return pointwise(
+        inside, outside, name=name, backward=backward, function=False, method=False, in_place=False
+    )(kernel)  # fmt: skip
 
 
-@pointwise(
-    lambda F, g, self, max: F.where_else(self <= max, g),
-    lambda F, g, self, max: F.where_else(self > max, g),
-    name="clamp_max_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
-)  # fmt: skip
-def clamp_max_tensor(np: Any, self: Any, max: Any, /) -> Any:
-    """Each element, or that of ``max`` where it is above."""
-    return np.minimum(self, max)
+def _not_below(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self >= bound, g)
 
 
-def _clamp_call(input: Tensor, low: Any, high: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+def _below(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self < bound, g)
+
+
+def _not_above(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self <= bound, g)
+
+
+def _above(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self > bound, g)
+
+
+def _at_least(np: Any, self: Any, bound: Any, /) -> Any:
+    """Each element, or that of the bound where it is below."""
+    return np.maximum(self, bound)
+
+
+def _at_most(np: Any, self: Any, bound: Any, /) -> Any:
+    """Each element, or that of the bound where it is above."""
+    return np.minimum(self, bound)
+
+
+_clamp_low = _bound_of_tensor("clamp_low_tensor", "ClampBackward0", _at_least)
+_clamp_high = _bound_of_tensor("clamp_high_tensor", "ClampBackward0", _at_most)
+_clamp_min_tensor = _bound_of_tensor("clamp_min_tensor", "ClampMinBackward1", _at_least)
+_clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _at_most)
+
+
+@pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
+def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
+    """Each element, or the bound where it is below."""
+    return np.maximum(self, np.asarray(bound).astype(self.dtype))
+
+
+@pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
+def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
+    """Each element, or the bound where it is above."""
+    return np.minimum(self, np.asarray(bound).astype(self.dtype))
+
+
+_Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
+
+
+def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
     """The block, its tensors and its parameters for a call of ``clamp``."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if isinstance(low, Tensor) or isinstance(high, Tensor):
-        if low is None:
-            return clamp_max_tensor, (input, high), ()
-        if high is None:
-            return clamp_min_tensor, (input, low), ()
-        return clamp_tensor, (input, low, high), ()
-    if input.is_complex():
-        raise RuntimeError("clamp is not supported for complex types")
-    return clamp_scalar, (input,), (low, high)
+    tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
+    if any(tensors) != all(tensors) or any(isinstance(each, str) for each in (low, high)):
+        given = ", ".join(type(each).__name__ for each in (input, low, high) if each is not None)
+        raise TypeError(
+            f"clamp() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+            " * (Tensor input, Tensor min = None, Tensor max = None, *, Tensor out = None)\n"
+            " * (Tensor input, Number min = None, Number max = None, *, Tensor out = None)\n"
+        )
+    if any(_is_complex(each) for each in (input, low, high)):
+        raise NotImplementedError("clamp is not supported for complex types")
+    if not any(tensors):
+        return clamp_scalar, (input,), (low, high)
+    if low is None:
+        return _clamp_high, (input, high), ()
+    return (_clamp_low, (input, low), ()) if high is None else (clamp_tensor, (input, low, high), ())
 
 
-def _clamp_input(input: Tensor, low: Any, high: Any) -> Tensor:
-    numbers = [dtypes.of_number(each) for each in (low, high) if isinstance(each, (int, float))]
-    for each in numbers:
-        target = dtypes.result_of(*operand_kinds(input), each)
-        if target is not input.dtype:
-            input = input.to(target)
+def _is_complex(x: Any) -> bool:
+    return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
+
+
+def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
+    """The block, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
+    if not isinstance(bound, (Tensor, bool, int, float, complex)):
+        argument = name[-3:]
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(bound).__name__}), but expected "
+            f"one of:\n * (Tensor input, Tensor {argument}, *, Tensor out = None)\n * (Tensor input, Number {argument}, *, "
+            "Tensor out = None)\n"
+        )
+    if _is_complex(input) or _is_complex(bound):
+        raise NotImplementedError("clamp is not supported for complex types")
+    return (of_tensor, (input, bound), ()) if isinstance(bound, Tensor) else (of_number, (input,), (bound,))
+
+
+def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
+    """``input`` in the dtype that it has together with numbers."""
+    for each in bounds:
+        if each is not None:
+            target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(each))
+            if target is not input.dtype:
+                input = input.to(target)
     return input
+
+
+def _clamped(call: _Call, out: Tensor | None) -> Tensor:
+    block, tensors, params = call
+    if params:
+        tensors = (_promoted(tensors[0], params),)
+    return block(*tensors, *params, out=out)  # type: ignore[no-any-return]
+
+
+def _clamp_in_place(call: _Call) -> Tensor:
+    block, tensors, params = call
+    if params:
+        check_cast(_promoted(tensors[0], params).dtype, tensors[0].dtype)
+    return modify(block.op, tensors, params)
 
 
 @surface(aliases=("clip",))
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
-    call, tensors, params = _clamp_call(input, min, max)
-    if params:
-        return call(_clamp_input(input, min, max), *params, out=out)
-    return call(*tensors, out=out)
+    return _clamped(_clamp_call(input, min, max), out)
 
 
 @surface(aliases=("clip_",))
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
-    call, tensors, params = _clamp_call(input, min, max)
-    if params:
-        check_cast(_clamp_input(input, min, max).dtype, input.dtype)
-    return modify(call.op, tensors, params)
+    return _clamp_in_place(_clamp_call(input, min, max))
 
 
 @surface()
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``min`` where it is below."""
-    return clamp(input, min=min, out=out)
+    return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar), out)
 
 
 @surface()
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``max`` where it is above."""
-    return clamp(input, max=max, out=out)
+    return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar), out)
 
 
 @surface()
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of :func:`clamp_min`."""
-    return clamp_(input, min=min)
+    return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
 @surface()
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of :func:`clamp_max`."""
-    return clamp_(input, max=max)
+    return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
-# -- Signs -------------------------------------------------------------------------------------------------------------
+# -- Signs and steps -------------------------------------------------------------------------------------------------
 
 
-@pointwise(lambda F, g, self, out: g * F.where_else(self != 0, out / self), no_slope, floats=True)
-def copysign(np: Any, self: Any, other: Any, /) -> Any:
+def _ratio(F: Any, g: Any, self: Any, out: Any) -> Any:
+    return g * F.where_else(self != 0, out / self)
+
+
+@pointwise(
+    _ratio, no_slope, name="copysign_tensor", floats=True, refuses=("copysign_cpu", "c"),
+    function=False, method=False, in_place=False, backward="CopysignBackward0",
+)  # fmt: skip
+def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """The size of ``self`` with the sign of ``other``."""
     return np.copysign(self, other)
+
+
+@pointwise(
+    _ratio, None, name="copysign_number", floats=True, refuses=("copysign_cpu", "c"),
+    function=False, method=False, in_place=False, backward="CopysignBackward1",
+)  # fmt: skip
+def copysign_number(np: Any, self: Any, other: Any, /) -> Any:
+    """The size of ``self`` with the sign of a number."""
+    return np.copysign(self, other)
+
+
+def _copysign_call(input: Any, other: Any) -> Any:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"copysign() received an invalid combination of arguments - got ({type(input).__name__}, "
+            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * "
+            "(Tensor input, Number other, *, Tensor out = None)\n"
+        )
+    return copysign_tensor if isinstance(other, Tensor) else copysign_number
+
+
+@surface()
+def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
+    """The size of each element with the sign of ``other`` (a tensor or a number)."""
+    return _copysign_call(input, other)(input, other, out=out)
+
+
+@surface(function=False)
+def copysign_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`copysign`."""
+    return modify(_copysign_call(input, other).op, (input, other), ())
+
+
+def _check_step(input: Any, values: Any) -> None:
+    if kind_of(input) == "c" or kind_of(values) == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@pointwise(
+    no_derivative("heaviside"), no_derivative("heaviside"), backward="NotImplemented", check=_check_step, numbers=False,
+)  # fmt: skip
+def heaviside(np: Any, self: Any, values: Any, /) -> Any:
+    """0 for negative elements, 1 for positive ones, and the element of ``values`` for 0."""
+    return np.where(self == 0, values, (self > 0).astype(self.dtype))
+
+
+@pointwise(no_slope, no_slope, refuses=("nextafter_cpu", "bic"), numbers=False)
+def nextafter(np: Any, self: Any, other: Any, /) -> Any:
+    """The floating-point number that comes next to each element on the way to ``other``."""
+    return np.nextafter(self, other)
+
+
+def _keep_finite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    kept = np.where(x != x, np.asarray(nan).astype(x.dtype), x)
+    kept = np.where(x == np.inf, np.asarray(posinf).astype(x.dtype), kept)
+    return np.where(x == -np.inf, np.asarray(neginf).astype(x.dtype), kept)
+
+
+@pointwise(lambda F, g, self: g * F.isfinite(self))
+def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """Each element, or ``nan`` (0), ``posinf`` or ``neginf`` (the limits of the dtype) where it is not finite.
+
+    >>> import retrograd as torch
+    >>> torch.nan_to_num(torch.tensor([1.0, float("nan")]))
+    tensor([1., 0.])
+    """
+    if self.dtype.kind in "biu":
+        return self.copy()
+    limits = dtypes.finfo(dtypes.of(self.dtype))
+    values = (0 if nan is None else nan, limits.max if posinf is None else posinf,
+              limits.min if neginf is None else neginf)  # fmt: skip
+    if self.dtype.kind != "c":
+        return _keep_finite(np, self, *values)
+    out = np.empty_like(self)
+    out.real, out.imag = (_keep_finite(np, part, *values) for part in (self.real, self.imag))
+    return out
+
+
+for _exact in (nextafter, nan_to_num):
+    _exact.op.opmath = False  # what is next, and what is largest, depends on the dtype

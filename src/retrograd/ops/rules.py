@@ -25,6 +25,15 @@ def no_derivative(name: str) -> Callable[..., Any]:
     return refuse
 
 
+def not_implemented(what: str) -> Callable[..., Any]:
+    """The rule by one tensor of an operation that PyTorch can differentiate by the others only: it raises."""
+
+    def refuse(F: Any, g: Any) -> None:
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+    return refuse
+
+
 @pointwise(lambda F, g: F.zeros_as(g), function=False, method=False, in_place=False)
 def zeros_as(np: Any, self: Any, /) -> Any:
     """Zeros in the shape of ``self``."""

@@ -17,6 +17,7 @@ How a declaration becomes a fast function is the business of ``calls.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from types import FunctionType
 from typing import Any, Protocol
@@ -65,9 +66,9 @@ def pointwise(
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor. ``in_place``: whether
-    there is a ``name_``, as a method and, of one tensor, as a function too (``"method"``, ``"function"``: PyTorch has it
-    otherwise).
+    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers=False``: every operand must be a
+    tensor. ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a function too (``"method"``,
+    ``"function"``: PyTorch has it otherwise).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -174,6 +175,13 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     return made
 
 
+def renamed(function: Any, shown: str) -> Any:
+    """The same operation for a caller who knows it by another name, which its errors then say."""
+    op = copy(function.op)
+    op.shown, op.forms = shown, []
+    return _stub(op)
+
+
 def operator_form(function: Any) -> Any:
     """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
@@ -183,4 +191,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "surface"]  # fmt: skip
+           "renamed", "surface"]  # fmt: skip
