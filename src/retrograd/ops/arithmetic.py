@@ -127,6 +127,9 @@ def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
     return np.trunc(np.divide(self, other))
 
 
+div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is cut off
+
+
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
     if a.dtype.kind in "iu":
         check_divisor(np, b)
@@ -180,6 +183,15 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     return _floor_divide(np, self, other)
 
 
+def _remainder(np: Any, a: Any, b: Any) -> Any:
+    if getattr(a, "dtype", b).kind in "biu":
+        check_divisor(np, b)
+        return np.remainder(a, b)
+    # From C's fmod, so that a remainder of 0 has the sign of the dividend.
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
 @pointwise(
     1, lambda F, g, self, other: -g * F.div_floor(self, other),
     name="remainder_tensor", backward="RemainderBackward1", function=False, method=False, in_place=False,
@@ -187,9 +199,7 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
-    if getattr(self, "dtype", other).kind in "biu":
-        check_divisor(np, other)
-    return np.remainder(self, other)
+    return _remainder(np, self, other)
 
 
 @pointwise(
@@ -198,9 +208,7 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
-    if getattr(self, "dtype", other).kind in "biu":
-        check_divisor(np, other)
-    return np.remainder(self, other)
+    return _remainder(np, self, other)
 
 
 @pointwise(
@@ -299,8 +307,8 @@ surface(name="absolute_", function=False)(_abs_in_place)
 def sign(np: Any, self: Any, /) -> Any:
     """-1, 0 or 1 by the sign of each element."""
     if self.dtype.kind == "c":
-        raise RuntimeError(
-            "Unlike NumPy, torch.sign doesn't compute the sign of complex tensors. Use torch.sgn instead."
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
         )
     if self.dtype == bool:
         return self.copy()
@@ -321,7 +329,10 @@ def sgn(np: Any, self: Any, /) -> Any:
     if self.dtype.kind != "c":
         return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
     size = np.absolute(self)
-    return np.where(size == 0, 0, self / np.where(size == 0, 1, size)).astype(self.dtype)
+    safe = np.where(size == 0, 1, size)
+    out = np.empty_like(self)
+    out.real, out.imag = (np.where(size == 0, 0, part / safe) for part in (self.real, self.imag))
+    return out
 
 
 # -- Of three ----------------------------------------------------------------------------------------------------------
@@ -385,6 +396,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     1,
     lambda F, g, tensor2, value: g * (tensor2 * value),
     lambda F, g, tensor1, value: g * (tensor1 * value),
+    refuses=("addcmul_cpu_out", "b"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
@@ -408,4 +420,4 @@ def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
             "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
             "tensor1 / tensor2), for all dtypes."
         )
-    return self + value * (tensor1 / tensor2)
+    return self + (tensor1 if value == 1 else value * tensor1) / tensor2

@@ -12,7 +12,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor, wrap
 from .calls import check_cast, mismatch, modify
 from .named import named
-from .rules import operand_kinds, real_only
+from .rules import check_parts, operand_kinds, real_only
 from .table import ARRAYS, TENSORS, op, pointwise, surface
 
 F: Any = TENSORS
@@ -129,6 +129,10 @@ def _power_of_number(F: Any, g: Any, out: Any, base: Any) -> Any:
 )
 def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
     """A number to the power of each element."""
+    if exponent.dtype.kind == "b":
+        raise dtypes.unsupported("pow", exponent.dtype)
+    if base == 1:
+        return np.ones_like(exponent)
     return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
 
 
@@ -282,7 +286,11 @@ def log1p(np: Any, self: Any, /) -> Any:
 )  # fmt: skip
 def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
     """``log(exp(x) + exp(y))`` without overflow."""
-    return np.logaddexp(self, other)
+    if self.dtype.kind != "c":
+        return np.logaddexp(self, other)
+    low = self.real < other.real
+    larger, smaller = np.where(low, other, self), np.where(low, self, other)
+    return larger + np.log1p(np.exp(smaller - larger))
 
 
 # -- Trigonometry ------------------------------------------------------------------------------------------------------
@@ -419,7 +427,7 @@ def relu(np: Any, self: Any, /) -> Any:
         raise RuntimeError("Boolean inputs not supported for relu")
     if self.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    return np.maximum(self, 0)
+    return np.maximum(0, self)  # in this order -0.0 stays what it is
 
 
 @pointwise(
@@ -478,29 +486,6 @@ def angle(np: Any, self: Any, /) -> Any:
     if self.dtype.kind == "c":
         return np.angle(self)
     return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
-
-
-def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: Any) -> None:
-    """Refuse what complex numbers can not be made of, or written into."""
-    for position, each in enumerate(parts):
-        if not isinstance(each, Tensor):
-            raise TypeError(
-                f"{name}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
-                f"{type(each).__name__}"
-            )
-    first, second = (each.dtype for each in parts)
-    given = [dtypes.scalar_name(each) for each in (first, second)]
-    if any(each not in (dtypes.float16, dtypes.float32, dtypes.float64) for each in (first, second)):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(given)}")
-    if first is not second:
-        raise RuntimeError(
-            f"Expected object of scalar type {given[0]} but got scalar type {given[1]} for second argument"
-        )
-    if out is not None and out.dtype is not first.to_complex():
-        raise RuntimeError(
-            f"Expected object of scalar type {dtypes.scalar_name(first.to_complex())} but got scalar type "
-            f"{dtypes.scalar_name(out.dtype)} for argument 'out'"
-        )
 
 
 @op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)

@@ -39,7 +39,7 @@ def frac(np: Any, self: Any, /) -> Any:
 
 @pointwise(
     no_slope, name="round_whole", backward="RoundBackward0", function=False, method=False, in_place=False,
-    check=no_complex("round"), refuses=("round_vml_cpu", "b"),
+    refuses=("round_vml_cpu", "bc"),
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
     """The nearest whole number, ties to even."""
@@ -48,10 +48,12 @@ def round_whole(np: Any, self: Any, /) -> Any:
 
 @pointwise(
     no_slope, name="round_decimals", backward="RoundBackward1", function=False, method=False, in_place=False,
-    check=no_complex("round"), refuses=("round_cpu", "bi"),
+
 )  # fmt: skip
 def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
     """The nearest number with so many decimals."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("round_cpu" if decimals else "round_vml_cpu", self.dtype)
     scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
     return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
 
@@ -109,7 +111,7 @@ where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
     """The larger of two elements; of a nan and a number the number."""
-    return np.fmax(self, other)
+    return np.fmax(other, self)  # in this order of two zeros the first is taken
 
 
 @pointwise(
@@ -119,7 +121,7 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
     """The smaller of two elements; of a nan and a number the number."""
-    return np.fmin(self, other)
+    return np.fmin(other, self)  # in this order of two zeros the first is taken
 
 
 def _in_bounds(x: Any, low: Any, high: Any) -> Any:
@@ -143,7 +145,7 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     lambda F, g, self, min, max: F.where_else((self >= min) & (self <= max), g),
     lambda F, g, self, min, max: F.where_else((self < min) & (min < max), g),
     lambda F, g, self, min, max: F.where_else((self > max) | (max < min), g),
-    name="clamp_tensor", backward="ClampBackward0", function=False, method=False, in_place=False,
+    name="clamp_tensor", backward="ClampBackward0", refuses=("clamp_cpu", "b"), function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
     """Each element, or that of ``min`` or ``max`` where it is beyond."""
@@ -240,6 +242,9 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
             "Tensor out = None)\n"
         )
     if _is_complex(input) or _is_complex(bound):
+        if isinstance(bound, Tensor):
+            kernel = "maximum_cpu" if name == "clamp_min" else "minimum_cpu"
+            raise dtypes.unsupported(kernel, dtypes.promote_types(input.dtype, bound.dtype).numpy)
         raise NotImplementedError("clamp is not supported for complex types")
     return (of_tensor, (input, bound), ()) if isinstance(bound, Tensor) else (of_number, (input,), (bound,))
 
@@ -369,7 +374,7 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
 @pointwise(no_slope, no_slope, refuses=("nextafter_cpu", "bic"), numbers=False)
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
     """The floating-point number that comes next to each element on the way to ``other``."""
-    return np.nextafter(self, other)
+    return np.where(self == other, other, np.nextafter(self, other))
 
 
 def _keep_finite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core import dtypes
 from ..core.tensor import Tensor
 from .table import op, pointwise
 
@@ -95,3 +96,26 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
             raise error(message)
 
     return check
+
+
+def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: Any) -> None:
+    """Refuse what complex numbers can not be made of, or written into."""
+    for position, each in enumerate(parts):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
+    first, second = (each.dtype for each in parts)
+    given = [dtypes.scalar_name(each) for each in (first, second)]
+    if any(each not in (dtypes.float16, dtypes.float32, dtypes.float64) for each in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(given)}")
+    if first is not second:
+        raise RuntimeError(
+            f"Expected object of scalar type {given[0]} but got scalar type {given[1]} for second argument"
+        )
+    if out is not None and out.dtype is not first.to_complex():
+        raise RuntimeError(
+            f"Expected object of scalar type {dtypes.scalar_name(first.to_complex())} but got scalar type "
+            f"{dtypes.scalar_name(out.dtype)} for argument 'out'"
+        )

@@ -55,9 +55,12 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
     if n == 1:
         return _trigamma(np, self)
     sign = 1 if n % 2 else -1
-    return (sign * math.gamma(n + 1.0) if n < 170 else sign * math.inf) * special(
-        np, "zeta", self.dtype.type(n + 1), self
-    )
+    return (sign * math.gamma(n + 1.0) if n < 170 else sign * math.inf) * _hurwitz(np, self.dtype.type(n + 1), self)
+
+
+def _hurwitz(np: Any, x: Any, q: Any) -> Any:
+    """Hurwitz's zeta function; its formula says nothing at infinity, as at PyTorch."""
+    return np.where((q == np.inf) & (x > 1), np.nan, special(np, "zeta", x, q)).astype(q.dtype)
 
 
 def _trigamma(np: Any, x: Any) -> Any:
@@ -141,12 +144,19 @@ def _igamma_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
+def _at_the_ends(np: Any, order: Any, x: Any, found: Any, at_zero: int, at_infinity: int) -> Any:
+    # PyTorch asks for 0 and infinity before it asks for nan.
+    no_order = order != order
+    found = np.where(no_order & (x == 0), at_zero, np.where(no_order & (x == np.inf), at_infinity, found))
+    return np.where((order == np.inf) & (x != x), at_zero, found).astype(order.dtype)
+
+
 @pointwise(
     not_implemented("igamma: input"), _igamma_slope, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igamma(np: Any, self: Any, other: Any, /) -> Any:
     """The regularized lower incomplete gamma function: of order ``self``, integrated up to ``other``."""
-    return special(np, "gammainc", self, other)
+    return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
 
 @pointwise(
@@ -155,7 +165,7 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def igammac(np: Any, self: Any, other: Any, /) -> Any:
     """The regularized upper incomplete gamma function: of order ``self``, integrated from ``other``."""
-    return special(np, "gammaincc", self, other)
+    return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
 
 
 # -- Errors and normal probabilities ---------------------------------------------------------------------------------
@@ -179,7 +189,7 @@ def erfc(np: Any, self: Any, /) -> Any:
 )  # fmt: skip
 def erfinv(np: Any, self: Any, /) -> Any:
     """The inverse of the error function: infinite at -1 and 1, nan beyond."""
-    return special(np, "erfinv", self)
+    return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # -0.0 stays what it is
 
 
 def _hidden(*rules: Any, refuses: str, **options: Any) -> Any:
@@ -232,8 +242,9 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
     """Where elements are so near 0 that what is divided by them means nothing; and elements with which to divide."""
-    near = F.abs(self) <= dtypes.finfo(dtypes.of(dtype)).eps
-    return near, F.masked_fill_scalar(self, near, dtypes.finfo(dtypes.of(dtype)).eps)
+    eps = dtypes.finfo(dtypes.of(dtype)).eps
+    near = ~(F.abs(self) > eps)  # nan counts as near, as at PyTorch
+    return near, F.masked_fill_scalar(self, near, eps)
 
 
 def _i1_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
@@ -440,7 +451,7 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
 )  # fmt: skip
 def _zeta(np: Any, self: Any, other: Any, /) -> Any:
     """Hurwitz's zeta function: the sum of ``(k + other) ** -self`` over k from 0."""
-    return special(np, "zeta", self, other)
+    return _hurwitz(np, self, other)
 
 
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
