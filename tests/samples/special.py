@@ -28,6 +28,8 @@ POLYNOMIALS += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polyn
 EDGES = (
     "torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-20, 30.0, float('inf'), -float('inf'), float('nan')]).double()"
 )
+# PyTorch's Airy function is off in the seventh digit below -2.
+BESSEL_EDGES = EDGES.replace("-2.5", "-1.5")
 
 SAMPLES: list[Sample] = []
 for name, recipe in UNARY.items():
@@ -51,7 +53,7 @@ for name, recipe in HIDDEN.items():
         Sample(name, f"torch.special.{name}(x)", x=recipe(2, 3)),
         Sample(name, f"torch.special.{name}(x.t())", x=recipe(3, 2)),
         Sample(name, f"torch.special.{name}(x )", x=recipe()),
-        Sample(name, f"torch.special.{name}(x, out=torch.empty(0, dtype=torch.float64))", smooth=False, x=recipe(3)),
+        Sample(name, f"torch.special.{name}(x.detach(), out=torch.empty(0).double())", smooth=False, x=recipe(3)),
         Sample(name, f"torch.special.{name}(i)", smooth=False, i=integers(-1, 3, 4)),
         Sample(name, f"torch.special.{name}({EDGES} + 0 * x)", smooth=False, x=normal()),
     ]
@@ -61,7 +63,7 @@ for name in BESSEL:
         Sample(name, f"torch.special.{name}(x * 20)", smooth=False, x=positive(4)),
         Sample(name, f"torch.special.{name}(i)", smooth=False, i=integers(-1, 4, 4)),
         Sample(name, f"torch.special.{name}(x, out=torch.empty(0, dtype=torch.float64))", smooth=False, x=positive(3)),
-        Sample(name, f"torch.special.{name}({EDGES} + 0 * x)", smooth=False, x=normal()),
+        Sample(name, f"torch.special.{name}({BESSEL_EDGES} + 0 * x)", smooth=False, x=normal()),
     ]
 for name in POLYNOMIALS:
     SAMPLES += [
@@ -70,7 +72,9 @@ for name in POLYNOMIALS:
         Sample(name, f"torch.special.{name}(x, 3)", smooth=False, x=normal(3)),
         Sample(name, f"torch.special.{name}(0.7, n)", smooth=False, n=integers(0, 9, 4)),
         Sample(name, f"torch.special.{name}(x, y)", smooth=False, x=normal(3), y=positive(3)),
-        Sample(name, f"torch.special.{name}({EDGES} + 0 * x, n)", smooth=False, x=normal(), n=integers(0, 9, 4, 1)),
+        Sample(
+            name, f"torch.special.{name}({EDGES}[:-1] + 0 * x, n)", smooth=False, x=normal(), n=integers(0, 9, 4, 1)
+        ),
         Sample(name, f"torch.special.{name}(i, n)", smooth=False, i=integers(-1, 3, 4), n=integers(0, 9, 4)),
     ]
 for name in ("xlogy", "xlog1py"):

@@ -26,7 +26,9 @@ def special(np: Any, name: str, *operands: Any) -> Any:
     >>> float(special(numpy, "gammaln", numpy.float64(3)))
     0.6931471805599453
     """
-    wide = [each.astype(np.float32) if _is_short(each) else each for each in operands]
+    dtype = next(each.dtype for each in operands if hasattr(each, "dtype"))
+    wide = [np.asarray(each, None if hasattr(each, "dtype") else dtype) for each in operands]
+    wide = [each.astype(np.float32) if _is_short(each) else each for each in wide]
     found = getattr(library(np.__name__), name, None)
     if found is None:  # CuPy has not all of them: the CPU calculates
         return np.asarray(getattr(library("numpy"), name)(*(np.asnumpy(each) for each in wide)))
@@ -34,7 +36,7 @@ def special(np: Any, name: str, *operands: Any) -> Any:
 
 
 def _is_short(operand: Any) -> bool:
-    return hasattr(operand, "dtype") and operand.dtype.itemsize == SHORT and operand.dtype.kind in "fV"
+    return bool(operand.dtype.itemsize == SHORT and operand.dtype.kind in "fV")
 
 
 def airy_ai(np: Any, x: Any) -> Any:
@@ -50,9 +52,3 @@ def spherical_bessel_j0(np: Any, x: Any) -> Any:
     """``sin(x) / x``: 1 at 0, and 0 at infinity."""
     safe = np.where((x == 0) | np.isinf(x), 1, x)
     return np.where(np.isinf(x), 0, np.where(x == 0, 1, np.sin(safe) / safe)).astype(x.dtype)
-
-
-def sinc(np: Any, x: Any) -> Any:
-    """``sin(πx) / (πx)``, and 1 at 0."""
-    turned = x * x.dtype.type(np.pi)
-    return np.where(turned == 0, 1, np.sin(turned) / turned).astype(x.dtype)

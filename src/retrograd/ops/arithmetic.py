@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from .calls import modify
-from .rules import check_divisor, kind_of, no_derivative, no_slope
+from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
 from .table import pointwise, surface
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
@@ -86,6 +86,7 @@ def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 @surface(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
     """``other - alpha * input``, element by element."""
+    check_first("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
@@ -139,15 +140,25 @@ def _floor_divide(np: Any, a: Any, b: Any) -> Any:
     return np.where(b == 0, np.divide(a, b), quotient)
 
 
+#: The quotient where a mode of rounding is given and is None: PyTorch's node tells them apart.
+_div_mode = pointwise(
+    lambda F, g, other: g / other, lambda F, g, self, other: -g * ((self / other) / other), name="div_mode_true",
+    backward="DivBackward2", floats=True, function=False, method=False, in_place=False,
+)(div_true.op.kernel)  # fmt: skip
+_NOT_GIVEN: Any = "true"
+
+
 @surface(aliases=("divide",))
-def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Any:
+def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
     """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``."""
-    if rounding_mode is None:
+    if rounding_mode is _NOT_GIVEN:
         return div_true(input, other, out=out)
     return _rounding(rounding_mode)(input, other, out=out)
 
 
-def _rounding(mode: str) -> Any:
+def _rounding(mode: str | None) -> Any:
+    if mode is None:
+        return _div_mode
     if mode == "floor":
         return div_floor
     if mode == "trunc":
@@ -156,9 +167,9 @@ def _rounding(mode: str) -> Any:
 
 
 @surface(aliases=("divide_",), function=False)
-def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -> Tensor:
     """In-place version of :func:`div`."""
-    kind = div_true if rounding_mode is None else _rounding(rounding_mode)
+    kind = div_true if rounding_mode is _NOT_GIVEN else _rounding(rounding_mode)
     return modify(kind.op, (input, other), ())
 
 
@@ -260,6 +271,7 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 @surface()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    check_first("fmod", input, other)
     return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other, out=out)
 
 

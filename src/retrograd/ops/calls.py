@@ -440,7 +440,7 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
     if isinstance(value, Tensor):
         return value
-    numbers = op.kind == "pointwise" and op.numbers
+    numbers = op.kind == "pointwise" and op.numbers and (position > 0 or op.numbers != "second")
     if numbers and isinstance(value, (bool, int, float, complex)):
         return value
     if numbers and isinstance(value, numpy.generic):

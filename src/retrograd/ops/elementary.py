@@ -10,10 +10,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from .calls import check_cast, mismatch, modify
+from .calls import check_cast, in_place_form, mismatch, modify
 from .named import named
-from .rules import check_parts, operand_kinds, real_only
-from .table import ARRAYS, TENSORS, op, pointwise, surface
+from .rules import check_parts, not_implemented, operand_kinds, real_only
+from .table import ARRAYS, TENSORS, op, pointwise, surface, variant
 
 F: Any = TENSORS
 
@@ -372,34 +372,43 @@ def tanh(np: Any, self: Any, /) -> Any:
     return np.tanh(self)
 
 
-@pointwise(
-    lambda F, g, self: g * F.rsqrt(self * self + 1),
-    floats=True,
-    aliases=("arcsinh",),
-    in_place_backward="AsinhBackward1",
-)
+@pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",), in_place=False)
 def asinh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic sine, element by element."""
     return np.arcsinh(self)
 
 
-@pointwise(
-    lambda F, g, self: g * F.rsqrt(self - 1) * F.rsqrt(self + 1),
-    floats=True,
-    aliases=("arccosh",),
-    in_place_backward="AcoshBackward1",
-)
+def _acosh_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
+    if self_dtype.kind == "c":
+        return g * F.rsqrt(self - 1) * F.rsqrt(self + 1)
+    return g * F.rsqrt(self * self - 1)
+
+
+@pointwise(_acosh_rule, floats=True, aliases=("arccosh",), in_place=False)
 def acosh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic cosine, element by element."""
     return np.arccosh(self)
 
 
-@pointwise(
-    lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place_backward="AtanhBackward1"
-)
+@pointwise(lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
 def atanh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic tangent, element by element."""
     return np.arctanh(self)
+
+
+def _no_way_back(function: Any) -> None:
+    """In-place forms of ``function``, which PyTorch computes and can not differentiate."""
+    name = function.op.name
+    node = function.op.backward[:-1] + "1"
+    refused = variant(function, backward=node, in_place_backward=node)
+    refused.derivative(self=not_implemented(f"inplace version of {name}"))
+    for each in (name, f"arc{name[1:]}"):
+        form = in_place_form(refused, f"{each}_")
+        surface(name=f"{each}_")(form)
+
+
+for _inverse in (asinh, acosh, atanh):
+    _no_way_back(_inverse)
 
 
 @op(function=False, method=False)

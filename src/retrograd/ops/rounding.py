@@ -7,7 +7,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
-from .rules import kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
+from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
 from .table import op, pointwise, surface
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ def _is_complex(x: Any) -> bool:
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
     """The block, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
-    if not isinstance(bound, (Tensor, bool, int, float, complex)):
-        argument = name[-3:]
+    if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
+        argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got (Tensor, {type(bound).__name__}), but expected "
+            f"{name}() received an invalid combination of arguments - got ({given}), but expected "
             f"one of:\n * (Tensor input, Tensor {argument}, *, Tensor out = None)\n * (Tensor input, Number {argument}, *, "
             "Tensor out = None)\n"
         )
@@ -335,12 +335,7 @@ def copysign_number(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _copysign_call(input: Any, other: Any) -> Any:
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"copysign() received an invalid combination of arguments - got ({type(input).__name__}, "
-            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * "
-            "(Tensor input, Number other, *, Tensor out = None)\n"
-        )
+    check_first("copysign", input, other)
     return copysign_tensor if isinstance(other, Tensor) else copysign_number
 
 
@@ -371,7 +366,9 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
-@pointwise(no_slope, no_slope, refuses=("nextafter_cpu", "bic"), numbers=False)
+@pointwise(
+    lambda F, g, self, other: F.where_else(self != other, g), no_slope, refuses=("nextafter_cpu", "bic"), numbers=False,
+)  # fmt: skip
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
     """The floating-point number that comes next to each element on the way to ``other``."""
     return np.where(self == other, other, np.nextafter(self, other))

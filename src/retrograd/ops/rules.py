@@ -78,6 +78,16 @@ def check_divisor(np: Any, divisor: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+def check_first(name: str, input: Any, other: Any) -> None:
+    """Refuse a number where PyTorch takes one only on the right."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
+            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * "
+            "(Tensor input, Number other, *, Tensor out = None)\n"
+        )
+
+
 def no_complex(name: str) -> Callable[..., None]:
     """A check of operands: the first may not be complex."""
 

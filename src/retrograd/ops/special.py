@@ -45,6 +45,7 @@ def digamma(np: Any, self: Any, /) -> Any:
 @pointwise(
     lambda F, g, self, n: g * F.polygamma(self, n + 1),
     name="polygamma", floats=True, function=False, method=False, in_place=False,
+    in_place_backward="PolygammaBackward1",
 )  # fmt: skip
 def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
     """The derivative of order ``n`` of ``digamma``."""
@@ -60,7 +61,8 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
 
 def _hurwitz(np: Any, x: Any, q: Any) -> Any:
     """Hurwitz's zeta function; its formula says nothing at infinity, as at PyTorch."""
-    return np.where((q == np.inf) & (x > 1), np.nan, special(np, "zeta", x, q)).astype(q.dtype)
+    found = special(np, "zeta", x, q)
+    return np.where((q == np.inf) & (x > 1), np.nan, found).astype(found.dtype)
 
 
 def _trigamma(np: Any, x: Any) -> Any:

@@ -56,7 +56,7 @@ def pointwise(
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
     refuses: tuple[str, str] | None = None,
-    numbers: bool = True,
+    numbers: bool | str = True,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
@@ -66,9 +66,9 @@ def pointwise(
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers=False``: every operand must be a
-    tensor. ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a function too (``"method"``,
-    ``"function"``: PyTorch has it otherwise).
+    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
+    (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -177,9 +177,16 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
 
 def renamed(function: Any, shown: str) -> Any:
     """The same operation for a caller who knows it by another name, which its errors then say."""
+    return _stub(variant(function, shown=shown))
+
+
+def variant(function: Any, **changes: Any) -> Op:
+    """The operation of a function with other properties, for a form that PyTorch names or refuses otherwise."""
     op = copy(function.op)
-    op.shown, op.forms = shown, []
-    return _stub(op)
+    op.forms, op.nodes = [], {}
+    for name, value in changes.items():
+        setattr(op, name, value)
+    return op  # type: ignore[no-any-return]
 
 
 def operator_form(function: Any) -> Any:
@@ -191,4 +198,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "renamed", "surface"]  # fmt: skip
+           "renamed", "surface", "variant"]  # fmt: skip
