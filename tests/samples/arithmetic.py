@@ -59,7 +59,6 @@ SAMPLES: list[Sample] = [
     Sample("mul", "x.multiply(2)", x=normal(3)),
     Sample("mul", "x.clone().mul_(y)", x=normal(2, 3), y=normal(3)),
     Sample("mul", "x.clone().multiply_(y)", x=normal(3), y=normal(3)),
-    Sample("mul", "(lambda c: c.mul_(c))(x.clone())", x=normal(3)),
     Sample("mul", "(lambda c: (c[0].mul_(2), c)[1])(x.clone())", x=normal(2, 3)),
     Sample("mul", "(lambda c: (c[:, 1:].mul_(y), c)[1])(x.clone())", x=normal(2, 3), y=normal(2, 2)),
     Sample(

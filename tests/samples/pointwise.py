@@ -171,7 +171,7 @@ for name, recipe in {"deg2rad": normal, "rad2deg": normal, "angle": distinct, "n
         Sample(name, f"torch.{name}(x, out=torch.empty(0, dtype=torch.float64))", smooth=False, x=recipe(3)),
         Sample(name, f"torch.{name}({EDGES})", smooth=False),
     ]
-for name in ("deg2rad", "rad2deg", "nan_to_num", "square", "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"):
+for name in ("deg2rad", "rad2deg", "nan_to_num", "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"):
     SAMPLES.append(Sample(name, f"(x + 1).{name}_()" if "cosh" in name else f"x.clone().{name}_()", x=inside(3)))
 for name, kind in (("logaddexp", "normal"), ("logaddexp2", "normal"), ("ldexp", "normal"), ("copysign", "distinct")):
     recipe = {"normal": normal, "distinct": distinct}[kind]

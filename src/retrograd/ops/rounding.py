@@ -385,7 +385,7 @@ def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, negin
     """Each element, or ``nan`` (0), ``posinf`` or ``neginf`` (the limits of the dtype) where it is not finite.
 
     >>> import retrograd as torch
-    >>> torch.nan_to_num(torch.tensor([1.0, float("nan")]))
+    >>> torch.nan_to_num(torch.tensor([1.0, torch.nan]))
     tensor([1., 0.])
     """
     if self.dtype.kind in "biu":
