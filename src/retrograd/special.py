@@ -38,22 +38,22 @@ globals().update(POLYNOMIALS)
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with so many ``decimals``, ties to even."""
-    return rounding.round(input, decimals=decimals, out=out)  # type: ignore[no-any-return]
+    return rounding.round(input, decimals=decimals, out=out)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``."""
-    return activate.softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return activate.softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``."""
-    return activate.log_softmax(input, dim, dtype)  # type: ignore[no-any-return]
+    return activate.log_softmax(input, dim, dtype)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exponentials along dimensions, without overflow."""
-    return reduce.logsumexp(input, dim, keepdim, out=out)  # type: ignore[no-any-return]
+    return reduce.logsumexp(input, dim, keepdim, out=out)
 
 
 __all__ = [

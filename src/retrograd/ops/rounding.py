@@ -263,7 +263,7 @@ def _clamped(call: _Call, out: Tensor | None) -> Tensor:
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
-    return block(*tensors, *params, out=out)  # type: ignore[no-any-return]
+    return block(*tensors, *params, out=out)
 
 
 def _clamp_in_place(call: _Call) -> Tensor:

@@ -194,10 +194,10 @@ def erfinv(np: Any, self: Any, /) -> Any:
     return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # -0.0 stays what it is
 
 
-def _hidden(*rules: Any, refuses: str, **options: Any) -> Any:
+def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     """An operation of floats that only ``special`` shows."""
-    shown = {"function": False, "method": False, "in_place": False}
-    return pointwise(*rules, floats=True, refuses=(refuses, options.pop("kinds", "c")), **shown, **options)
+    options = {"function": False, "method": False, "in_place": False, **options}
+    return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
 
 
 @_hidden(lambda F, g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")

@@ -210,7 +210,7 @@ def variant(function: Any, **changes: Any) -> Op:
     op.forms, op.nodes = [], {}
     for name, value in changes.items():
         setattr(op, name, value)
-    return op  # type: ignore[no-any-return]
+    return op
 
 
 def operator_form(function: Any) -> Any:
