@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import left_out
+from ..core.absent import LeftOut
 from ..core.tensor import Tensor
 from . import (
     activate,
@@ -57,6 +59,8 @@ def install() -> None:
         setattr(Tensor, dunder, operator_form(found))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
+    for name in left_out.TENSOR:
+        setattr(Tensor, name, LeftOut(name))
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
