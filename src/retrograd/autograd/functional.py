@@ -155,8 +155,12 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """What stands for the vector by which a product is differentiated. The product is linear: any value will do."""
-    return tuple(each.new_zeros(each.shape, requires_grad=True) for each in like)
+    """What stands for the vector by which a product is differentiated.
+
+    The product is linear, so any value would do; but a rule may be written with a logarithm of the gradient, or with
+    branches on its sign (``logcumsumexp``), and those are differentiable only away from zero.
+    """
+    return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 
 
 def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
