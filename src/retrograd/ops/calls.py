@@ -26,7 +26,7 @@ from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, freed, rebase, stale, view_of
-from .operation import arguments
+from .operation import MISSING, arguments
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
@@ -202,10 +202,10 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         slow=slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray, Tensor=Tensor, PLAIN=PLAIN,
         NUMBERS=NUMBERS, F32=F32, F64=F64, I64=I64, FIXED=FIXED, MARK=where.MARK, asarray=numpy.asarray, current=current,
         recording=recording, in_inference=in_inference, new=new, next_number=next_number, _getframe=sys._getframe,
-        Node=node_class(op), view_of=view_of, View=views.View, CPU=devices.CPU,
+        Node=node_class(op), view_of=view_of, View=views.View, CPU=devices.CPU, MISSING=MISSING,
         **{f"default_{key}": value for key, value in op.defaults.items()},
     )  # fmt: skip
-    lines = _caller(op)
+    lines = _caller(op, space["public"])
     op.source = "\n".join(lines)
     made = compiled(f"<{op.name}>", lines, dict(space), "caller")
     function.__defaults__ = made.__defaults__
@@ -249,16 +249,21 @@ class _Operand:
     __slots__ = ()
 
 
-def _caller(op: Any) -> list[str]:
+def _caller(op: Any, public: str) -> list[str]:
     count = len(op.tensors)
     names = [{"self": "input"}.get(each, each) for each in op.tensors]
     every = ", ".join(names) + ("," if count == 1 else "")
     params = ", ".join(op.params) + ("," if op.params else "")
-    slow = f"return slow(op, ({every}), ({params}), out)"
-    lines = [f"def caller({_signature(op, names)}):"]
+    out = "None" if public == "method" else "out"
+    slow = f"return slow(op, ({every}), ({params}), {out})"
+    lines = [f"def caller({_signature(op, names, public)}):"]
+    if public:
+        rare = "rest or unknown" if public == "method" else "rest or unknown or out is not None"
+        lines.append(f"    if {rare}: {slow[:-1]}, rest, unknown)")
     if op.several or op.outputs or count == 0:
         return [*lines, f"    {slow}"]
-    lines.append(f"    if out is not None: {slow}")
+    if not public:
+        lines.append(f"    if out is not None: {slow}")
     # What is one ufunc and keeps the dtype of its operands is NumPy's for int64 as well.
     whole = op.ufunc is not None and not op.floats and not (op.refuses and "i" in op.refuses[1])
     for i, name in enumerate(names):
@@ -291,15 +296,18 @@ def _caller(op: Any) -> list[str]:
     return lines
 
 
-def _signature(op: Any, names: Sequence[str]) -> str:
-    parts = list(names)
+def _signature(op: Any, names: Sequence[str], public: str) -> str:
+    """The parameters of a caller; a public one takes whatever it is given, to say what is wrong with it."""
+    unset, others = ("=MISSING", "*rest") if public else ("", "*")
+    parts = [each + unset for each in names]
     for k, each in enumerate(op.params):
         if k == op.positional:
-            parts.append("*")
-        parts.append(f"{each}=default_{each}" if each in op.defaults else each)
+            parts.append(others)
+        parts.append(f"{each}=default_{each}" if each in op.defaults else each + unset)
     if len(op.params) == op.positional:
-        parts.append("*")
-    return ", ".join([*parts, "out=None"])
+        parts.append(others)
+    parts += ["out=None"] * (public != "method") + ["**unknown"] * bool(public)
+    return ", ".join(parts)
 
 
 def _fresh_result() -> list[str]:

@@ -9,90 +9,118 @@ but a ``try``. Arguments that are missing are MISSING, which nothing can compute
 from __future__ import annotations
 
 import dis
-import functools
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from ..core import where
 from . import signatures
+from .calls import compiled
+from .operation import MISSING
 
 
-class _Missing:
-    """Stands for an argument that was not given."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<missing>"
-
-
-MISSING: Any = _Missing()
-
-
-def explain(space: str, name: str, values: dict[str, Any], rest: Any, named: Any, defaults: Any, depth: int) -> None:
+def explain(
+    space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
+    depth: int,
+) -> None:  # fmt: skip
     """Raise PyTorch's error if it was the arguments of ``name`` that made a call fail; otherwise return.
 
-    ``values``: the arguments by name, in order; ``rest`` and ``named``: what there was no name for; ``depth``: how many
-    frames above this one the call was made.
+    ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
+    many frames above this one the call was made.
     """
-    keywords = _keywords(sys._getframe(depth + 1))
     given = {key: value for key, value in values.items() if value is not MISSING}
-    named = {**{key: given.pop(key) for key in keywords if key in given}, **named}
-    if not rest:  # an argument at the end that is as if it had not been given was not
+    keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
+    named = {**{key: given.pop(key) for key in keywords}, **named}
+    if not rest:  # what ends the list and is as if it had not been given was not given
         for key in reversed(list(given)):
             if given[key] is not defaults.get(key, MISSING):
                 break
             del given[key]
-    said = signatures.refusal(space, name, (*given.values(), *rest), named)
+    args = (*given.values(), *rest)
+    said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is not None:
         raise TypeError(said) from None
 
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    if frame is None or frame.f_lasti < 0:
+    while frame is not None and frame.f_code.co_name == _first_call.__name__:
+        frame = frame.f_back
+    if frame is None:
         return ()
-    before: list[Any] = []
-    for each in dis.get_instructions(frame.f_code):
-        if each.offset == frame.f_lasti:
-            break
-        before = [*before[-1:], each] if each.opname not in ("PRECALL", "CACHE") else before
-    last = before[-1] if before else None
-    if last is not None and last.opname in ("KW_NAMES", "LOAD_CONST") and isinstance(last.argval, tuple):
-        if last.opname == "KW_NAMES" or each.opname.startswith("CALL_KW"):
-            return last.argval
-    return ()
+    run = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    names = [each for each in run[-3:] if each.opname == "KW_NAMES"]  # Python 3.11 and 3.12: just before the call
+    if run and run[-1].opname == "CALL_KW":
+        names = [each for each in run[-2:] if each.opname == "LOAD_CONST"]
+    return frame.f_code.co_consts[names[0].arg or 0] if names else ()
 
 
-def guarded(target: Callable[..., Any], space: str, name: str) -> Callable[..., Any]:
-    """``target`` as the public function ``name``, with PyTorch's errors for wrong arguments.
+# --- Public functions -----------------------------------------------------------------------------------------------
 
-    Its code is written for its arguments, which costs 50 ns a call; ``*args, **kwargs`` would cost twice that.
-    """
-    from .calls import compiled
 
-    code = target.__code__
-    names = code.co_varnames[: code.co_argcount]
-    optional = dict(zip(names[len(names) - len(target.__defaults__ or ()) :], target.__defaults__ or (), strict=True))
-    space_of: dict[str, Any] = {
-        "target": target, "explain": explain, "MISSING": MISSING, "__name__": "retrograd.ops.refusals", where.MARK: True,
-        "defaults": {**optional, **(target.__kwdefaults__ or {})},
-    }  # fmt: skip
-    taken = [f"{each}=defaults[{each!r}]" if each in optional else f"{each}=MISSING" for each in names]
-    required = " or ".join(f"{each} is MISSING" for each in names if each not in optional)
-    given = "".join(f"{each}, " for each in names)
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    write(function)  # type: ignore[name-defined] # noqa: F821 - from the globals that guarded gives it
+    return function(*args, **kwargs)  # type: ignore[name-defined] # noqa: F821
+
+
+def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
+    """``target`` as the public function ``name``; its code is written when it is first called."""
+    made = FunctionType(_first_call.__code__, {"write": _write, "target": target, where.MARK: True}, name)
+    made.__globals__.update(function=made, space=space, name=name)
+    made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
+    made.__wrapped__ = target  # type: ignore[attr-defined]
+    return made
+
+
+def _write(function: FunctionType) -> None:
+    """Write the code for just the arguments of its target: 50 ns a call; ``*args, **kwargs`` would cost 100."""
+    space = function.__globals__
+    target, name = space["target"], space["name"]
+    names = target.__code__.co_varnames[: target.__code__.co_argcount]
+    given = target.__defaults__ or ()
+    defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
+    space.update(explain=explain, MISSING=MISSING, defaults=defaults, __name__="retrograd.ops.refusals")
+    taken = [f"{each}=defaults[{each!r}]" if each in defaults else f"{each}=MISSING" for each in names]
+    missing = " or ".join(f"{each} is MISSING" for each in names if each not in defaults)
+    passed = "".join(f"{each}, " for each in names)
     lines = [
-        f"def {target.__name__}({', '.join([*taken, '*rest', '**named'])}):",
+        f"def guard({', '.join([*taken, '*rest', '**named'])}):",
         "    try:",
-        f"        if rest or named: return target({given}*rest, **named)",
-        *([f"        if {required}: raise TypeError"] if required else []),
-        f"        return target({given.rstrip(', ')})",
+        f"        if rest or named: return target({passed}*rest, **named)",
+        f"        if {missing}: raise TypeError" if missing else "",
+        f"        return target({passed.rstrip(', ')})",
         "    except Exception:",
-        f"        explain({space!r}, {name!r}, dict({', '.join(f'{each}={each}' for each in names)}), rest, named, defaults, 1)",
+        f"        values = dict({', '.join(f'{each}={each}' for each in names)})",
+        f"        explain({space['space']!r}, {name!r}, values, rest, named, defaults, 1)",
         "        raise",
     ]
-    made = compiled(f"<{name}>", lines, space_of, target.__name__)
-    functools.update_wrapper(made, target)
-    return made  # type: ignore[no-any-return]
+    made = compiled(f"<{name}>", lines, dict(space), "guard")
+    function.__defaults__ = made.__defaults__
+    function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
+    """``apply``, to which the written code of a block leaves what is not the common case, for its public function."""
+    tensors = tuple("input" if each == "self" else each for each in op.tensors)
+    free = (*tensors, *op.params[: op.positional])
+
+    def slow(
+        op: Any, given: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, rest: Any = (), named: Any = None
+    ) -> Any:
+        try:
+            if rest or named or any(each is MISSING for each in (*given, *params)):
+                raise TypeError
+            return apply(op, given, params, out)
+        except Exception:
+            values = (*given, *params)
+            others = {
+                key: value
+                for key, value in zip(op.params[op.positional :], params[op.positional :], strict=True)
+                if value is not op.defaults.get(key, MISSING)
+            }
+            others |= (named or {}) | ({} if out is None else {"out": out})
+            explain(space, name, dict(zip(free, values, strict=False)), rest, others, op.defaults, 2)
+            raise
+
+    return slow

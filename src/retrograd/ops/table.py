@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy
 
 from ..core.where import MARK
-from . import calls
+from . import calls, refusals
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
 
 
@@ -154,10 +154,14 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)  # noqa: F821
 
 
-def _stub(op: Op, slow: Any = calls.apply) -> Any:
-    """A public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
+def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
+    """A function of ``op``. Its code is generated when it is first called (see ``calls.py``).
+
+    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
+    """
     space: dict[str, Any] = {
         "operation": op, "specialise": calls.specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "public": public,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
@@ -170,6 +174,18 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     return made
 
 
+def public_form(function: Any, space: str, name: str) -> Any:
+    """``function`` as users have it: as ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg`` …), explaining errors."""
+    if function.__class__ is not FunctionType:
+        return function
+    op = getattr(function, "op", None)
+    if op is None:
+        return refusals.guarded(function, space, name)
+    method = space == "Tensor"
+    slow = refusals.explained(calls.apply_method if method else calls.apply, op, space, name)
+    return _stub(op, slow, "method" if method else "function")
+
+
 def operator_form(function: Any) -> Any:
     """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
@@ -179,4 +195,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "surface"]  # fmt: skip
+           "public_form", "surface"]  # fmt: skip
