@@ -258,8 +258,7 @@ def _caller(op: Any, public: str) -> list[str]:
     slow = f"return slow(op, ({every}), ({params}), {out})"
     lines = [f"def caller({_signature(op, names, public)}):"]
     if public:
-        rare = "rest or unknown" if public == "method" else "rest or unknown or out is not None"
-        lines.append(f"    if {rare}: {slow[:-1]}, rest, unknown)")
+        lines.append(f"    if {'rest' if public == 'method' else 'rest or out is not None'}: {slow[:-1]}, rest)")
     if op.several or op.outputs or count == 0:
         return [*lines, f"    {slow}"]
     if not public:
@@ -306,8 +305,7 @@ def _signature(op: Any, names: Sequence[str], public: str) -> str:
         parts.append(f"{each}=default_{each}" if each in op.defaults else each + unset)
     if len(op.params) == op.positional:
         parts.append(others)
-    parts += ["out=None"] * (public != "method") + ["**unknown"] * bool(public)
-    return ", ".join(parts)
+    return ", ".join(parts if public == "method" else [*parts, "out=None"])
 
 
 def _fresh_result() -> list[str]:
