@@ -21,6 +21,10 @@ from .calls import compiled
 from .operation import MISSING
 
 
+#: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
+PUBLIC = ("function", "method")
+
+
 def explain(
     error: Exception, target: Callable[..., Any], space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
@@ -63,7 +67,7 @@ def _python_said(error: TypeError, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and frame.f_code.co_name == _first_call.__name__:
+    while frame is not None and (frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC):
         frame = frame.f_back
     if frame is None:
         return ()
