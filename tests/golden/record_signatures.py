@@ -51,7 +51,6 @@ tolist()
 type(object dtype=None, bool non_blocking=False, *, memory_format? memory_format=None)
 [torch]
 as_tensor(object data, *, dtype dtype=None, device? device=None)
-as_tensor(object data, dtype dtype=None, device? device=None)|deprecated
 asarray(object obj, *, dtype? dtype=None, device? device=None, bool? copy=None, bool requires_grad=False)
 nonzero(Tensor input, *, Tensor out=None)
 nonzero(Tensor input, *, bool as_tuple)
@@ -102,7 +101,7 @@ def recorded() -> dict[str, dict[str, list[str]]]:
         ("linalg", torch.linalg, bindings.is_py_linalg_function, "linalg_"),
         ("fft", torch.fft, bindings.is_py_fft_function, "fft_"),
         ("special", torch.special, bindings.is_py_special_function, "special_"),
-        ("nn", torch._C._nn, bindings.is_py_nn_function, ""),
+        ("nn", torch.nn.functional, bindings.is_py_nn_function, ""),
     ]
     found: dict[str, dict[str, list[str]]] = {}
     for space, holder, belongs, prefix in spaces:
@@ -121,6 +120,9 @@ def recorded() -> dict[str, dict[str, list[str]]]:
                 continue
             groups = bindings.group_overloads(overloads)
             found[space][shown] = [simpler(each.signature.signature_str()) for each in groups]
+    for name, public in vars(torch.nn.functional).items():
+        if inspect.isbuiltin(public) and name in found["torch"]:
+            found["nn"][name] = found["torch"][name]
     for line in BY_HAND.split("\n"):
         if line.startswith("["):
             space = line.strip("[]")

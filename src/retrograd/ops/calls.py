@@ -91,9 +91,6 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     return saved
 
 
-MISSING = object()
-
-
 def lift(node: Any, each: Any, value: Any) -> Any:
     """A saved value as a Tensor at its place in the graph; a number as it is."""
     if value.__class__ in NUMBERS or value.__class__ is complex:

@@ -16,6 +16,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from ..core import where
+from ..core.tensor import Tensor
 from . import signatures
 from .calls import compiled
 from .operation import MISSING
@@ -26,7 +27,7 @@ PUBLIC = ("function", "method")
 
 
 def explain(
-    error: Exception, target: Callable[..., Any], space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
+    error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
 ) -> None:  # fmt: skip
     """Raise PyTorch's error if it was the arguments of ``name`` that made a call fail; otherwise return.
@@ -44,15 +45,41 @@ def explain(
                 break
             del given[key]
     args = (*given.values(), *rest)
+    if space == "Tensor" and args and not isinstance(args[0], Tensor):
+        kind = type(args[0]).__name__
+        raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
-    if said is None and type(error) is TypeError:
-        said = _python_said(error, target, args, named, ("Tensor." if space == "Tensor" else "") + name)
+    if said is None:
+        said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
         raise TypeError(said) from None
 
 
-def _python_said(error: TypeError, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
+def _full_name(space: str, name: str) -> str:
+    return f"Tensor.{name}" if space == "Tensor" else name
+
+
+#: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
+OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
+
+
+def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
+    """What is said of an element of a list of tensors that is none."""
+    if name not in OF_TENSORS and name != "einsum":
+        return None
+    start = int(name == "einsum")
+    listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    for index, each in enumerate(listed):
+        if not isinstance(each, Tensor):
+            kind = signatures.kind_of(each)
+            return f"expected Tensor as element {index} in argument {start}, but got {kind}"
+    return None
+
+
+def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
     """What Python says of a call for which a function has no parameters, as if the function were called ``name``."""
+    if target is None:
+        return None
     try:
         inspect.signature(target).bind(*args, **named)
     except TypeError:
@@ -99,24 +126,26 @@ def _write(function: FunctionType) -> None:
     """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
     space = function.__globals__
     target, name = space["target"], space["name"]
-    names = target.__code__.co_varnames[: target.__code__.co_argcount]
-    given = target.__defaults__ or ()
+    spread = target.__code__.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
+    names = () if spread else target.__code__.co_varnames[: target.__code__.co_argcount]
+    given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        explain=explain, MISSING=MISSING, defaults=defaults, __name__="retrograd.ops.refusals",
-        **{f"default_{each}": value for each, value in defaults.items()},
+        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
-    taken = [f"{each}=default_{each}" if each in defaults else f"{each}=MISSING" for each in names]
-    missing = " or ".join(f"{each} is MISSING" for each in names if each not in defaults)
+    taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
+    missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
     lines = [
-        f"def guard({', '.join([*taken, '*rest', '**named'])}):",
+        f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
-        f"        if rest or named: return target({', '.join([*names, '*rest', '**named'])})",
+        f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
+        f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
         f"        if {missing}: raise TypeError" if missing else "",
-        f"        return target({', '.join(names)})",
-        "    except Exception as error:",
-        f"        values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
-        f"        explain(error, target, {space['space']!r}, {name!r}, values, rest, named, defaults, 1)",
+        f"        return _call({', '.join(names)})" if names else "",
+        "    except Exception as _error:",
+        f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
+        f"        _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
         "        raise",
     ]
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
@@ -137,7 +166,7 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
-            explain(error, op.kernel, space, name, values, rest, named, {"out": None, **op.defaults}, 2)
+            explain(error, None, space, name, values, rest, named, {"out": None, **op.defaults}, 2)
             raise
 
     return slow

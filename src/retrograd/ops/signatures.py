@@ -41,6 +41,10 @@ class Misfit(TypeError):
     """Arguments that no signature takes; its text is PyTorch's."""
 
 
+class Unreadable(Misfit):
+    """Arguments that fit a signature at first sight, but have something wrong inside: no other signature is tried."""
+
+
 def kind_of(value: Any) -> str:
     """The name of a value's class in errors.
 
@@ -90,15 +94,15 @@ class Parameter:
             return self.single and _element(self.kind, value)
         return _CHECKS[self.kind](value)
 
-    def refuse(self, value: Any, function: str) -> None:
+    def refuse(self, value: Any, function: str, place: int) -> None:
         """Raise for an element, further back than the first, that is not of the right type."""
         if not isinstance(value, (tuple, list)):
             return
         for index, each in enumerate(value):
             if self.kind == "Tensor[]" and not (isinstance(each, Tensor) or each is None):
-                raise Misfit(f"expected Tensor as element {index} in argument {{place}}, but got {kind_of(each)}")
+                raise Unreadable(f"expected Tensor as element {index} in argument {place}, but got {kind_of(each)}")
             if self.kind == "int[]" and not (_element(self.kind, each) or isinstance(each, bool)):
-                raise Misfit(
+                raise Unreadable(
                     f"{function}(): argument '{self.name}' failed to unpack the object at pos {index + 1} with error "
                     f'"type must be tuple of ints,but got {kind_of(each)}"'
                 )
@@ -142,15 +146,12 @@ class Signature:
                     raise self._missing(index)
                 continue
             if spread and index == 0 and key is None and _element("int[]", value):
-                each.refuse(args, self.function)
+                each.refuse(args, self.function, index)
                 place = len(args)
                 continue
             if not each.takes(value, self.function):
                 raise self._wrong(each, value, key, place)
-            try:
-                each.refuse(value, self.function)
-            except Misfit as error:
-                raise Misfit(str(error).replace("{place}", str(index))) from None
+            each.refuse(value, self.function, index)
             place += key is None
         if place < len(args):
             raise self._too_many(len(args))
@@ -202,9 +203,9 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
     for each in known:
         try:
             each.check(args, named)
+        except Unreadable as error:
+            return str(error)
         except Misfit as error:
-            if str(error).startswith("expected Tensor as element"):
-                return str(error)
             said[each] = str(error)
         else:
             return None

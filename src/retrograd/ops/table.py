@@ -212,6 +212,12 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return refusals.guarded(function, space, name)
 
 
+def publish(namespace: dict[str, Any], space: str) -> None:
+    """Put the public forms of its functions in a module that names them in ``__all__``."""
+    for name in namespace["__all__"]:
+        namespace[name] = public_form(namespace[name], space, name)
+
+
 def operator_form(function: Any) -> Any:
     """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
@@ -221,4 +227,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "public_form", "surface"]  # fmt: skip
+           "public_form", "publish", "surface"]  # fmt: skip
