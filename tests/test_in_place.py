@@ -126,3 +126,21 @@ def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> N
             (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         found.append(y.tolist())
     assert found[0] == pytest.approx(found[1])
+
+
+def test_views_through_strides_know_their_memory() -> None:
+    x = torch.arange(6.0)
+    strided = x.as_strided((2,), (1,), 1)
+    assert strided.storage_offset() == 1 and strided[1:].storage_offset() == 2
+    assert x[2:3].expand(4).storage_offset() == 2 and x.unfold(0, 2, 2)[1].storage_offset() == 2
+    assert strided.as_strided((1,), (1,), 5).item() == 5.0  # offsets count from the start of the memory
+    assert strided.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def test_writing_through_strided_views_of_views_reaches_the_right_elements() -> None:
+    x = torch.arange(6.0, requires_grad=True)
+    base = x * 1
+    part = base.as_strided((2, 2), (2, 1), 2)[1]
+    part.mul_(torch.tensor([10.0, 20.0]))
+    base.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0, 1.0, 10.0, 20.0]

@@ -490,8 +490,12 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def memory_of(array: Any) -> Any:
     """The array that owns the memory in which ``array`` lies."""
     owner = array
-    while getattr(owner.base, "dtype", None) is not None:
-        owner = owner.base
+    while (below := owner.base) is not None:
+        if not hasattr(below, "dtype"):  # NumPy's as_strided puts a stand-in between; else it is somebody's buffer
+            below = getattr(below, "base", None)
+            if not hasattr(below, "dtype"):
+                break
+        owner = below
     return owner
 
 
