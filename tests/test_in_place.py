@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import retrograd as torch
@@ -144,3 +146,98 @@ def test_writing_through_strided_views_of_views_reaches_the_right_elements() -> 
     part.mul_(torch.tensor([10.0, 20.0]))
     base.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0, 1.0, 1.0, 10.0, 20.0]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_made_without_recording_can_become_a_leaf(mode: Any) -> None:
+    base = torch.ones(2, 2)
+    with mode():
+        row = base[0]
+    row.requires_grad_()
+    (row * 3).sum().backward()
+    assert row.is_leaf and row.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_that_can_not_follow_its_base_can_still_be_read_without_recording(mode: Any) -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with mode():
+        view = base[0]
+    base.add_(1)
+    with mode():
+        assert (view * 2).item() == 4.0
+    assert view.requires_grad and view.grad is None and "grad_fn=<Invalid>" in repr(view)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+        view * 2
+    with pytest.raises(RuntimeError, match="mode and is being modified inplace"):
+        view.add_(1)
+
+
+def test_gradients_end_at_a_view_made_without_recording() -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base[0]
+    out = view * 3
+    assert view.requires_grad and view.is_leaf and out.grad_fn.next_functions[0] == (None, 0)
+    out.backward()
+    assert view.grad is None
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        view.backward()
+
+
+def test_a_view_requires_gradients_with_its_base() -> None:
+    base = torch.ones(2)
+    view = base[0]
+    base.requires_grad_()
+    assert view.requires_grad and (view * 2).requires_grad
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        view.add_(1)
+
+
+def test_one_of_several_views_is_refused_by_its_node_or_the_mode() -> None:
+    base, w = torch.ones(2, 1), torch.ones(1, requires_grad=True)
+    with pytest.raises(
+        RuntimeError, match=r"A view was created in no_grad mode and is being .* returns multiple views"
+    ):
+        base.unbind()[0].add_(w)
+    with pytest.raises(RuntimeError, match=r"Output 1 of Unbind is a view and is being .* returns multiple views"):
+        (base * w).unbind()[1].add_(1)
+
+
+def test_retaining_moves_with_what_is_written_in_place() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    v = y[0]
+    y.retain_grad()
+    v.retain_grad()
+    v.mul_(3)  # y has a new node, by way of its view
+    (y.sum() + v).backward()
+    assert y.grad.tolist() == [2.0, 1.0] and v.grad.item() == 1.0
+    y = x * 2
+    v = y[0]
+    v.retain_grad()
+    y.mul_(3)  # v has a new node, by way of its base
+    assert v.retains_grad
+    (y.sum() + v * 5).backward()
+    assert v.grad.item() == 5.0
+
+
+def test_a_view_of_a_base_taken_out_of_its_graph_is_cut_off_when_that_is_modified() -> None:
+    x = torch.ones(2, requires_grad=True)
+    base = x * 2
+    view = base[0]
+    base.detach_()
+    base.mul_(5)
+    assert type(view.grad_fn).__name__ == "AsStridedBackward0"
+    view.backward()
+    assert x.grad is None
+
+
+def test_operands_that_overlap_are_found_by_their_memory() -> None:
+    x = torch.ones(2, 2)
+    for other in (x.t(), x.data.t(), x.detach()[0]):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
+            x.add_(other)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="single memory location"):
+        x.mul_(x.t())
+    assert x._version == 0

@@ -12,7 +12,7 @@ from ..core.absent import absent
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ..core.node import AccumulateGrad
+from ..core.node import AccumulateGrad, nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
@@ -49,7 +49,7 @@ def _roots(outputs: Sequence[Tensor], grads: Sequence[Any], record: bool) -> lis
     roots = []
     for index, (out, first) in enumerate(zip(outputs, firsts, strict=True)):
         place = out._node if out._view is None else Tensor.current(out)
-        if place is None:
+        if place is None or getattr(place, "leaf", None) is nobody:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         if record:
             roots.append((place, first if isinstance(first, Tensor) else wrap(first)))
@@ -214,7 +214,7 @@ def grad(
     engine.sweep(roots, keep, create_graph, wanted, write=False)
     results: list[Any] = []
     for index, (tensor, place) in enumerate(zip(given, places, strict=True)):
-        found = wanted[place]
+        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:

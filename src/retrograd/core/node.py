@@ -121,7 +121,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Where the gradients go: for each input the node (or None) and the number of the result there."""
-        return tuple((None, 0) if edge is None else (edge.node, edge.position) for edge in self.edges)
+        return tuple(
+            (None, 0) if edge is None or getattr(edge, "leaf", None) is nobody else (edge.node, edge.position)
+            for edge in self.edges
+        )
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -168,6 +171,10 @@ class Output:
         self.number = next_number()
 
 
+def nobody() -> None:
+    """The ``leaf`` of an :class:`AccumulateGrad` at which gradients just end (see ``views``)."""
+
+
 class AccumulateGrad:
     """A leaf's end of the graph: what arrives here is added to the leaf's ``grad``.
 
@@ -184,7 +191,7 @@ class AccumulateGrad:
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
 
     def __init__(self, leaf: Any, array: Any, cell: list[Any] | None) -> None:
-        self.leaf = weakref.ref(leaf)
+        self.leaf: Callable[[], Any] = weakref.ref(leaf)
         self.array = array
         self.cell = cell
         self.shape: tuple[int, ...] = array.shape

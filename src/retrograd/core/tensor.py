@@ -20,7 +20,7 @@ from . import devices, dtypes
 from .devices import CPU, device
 from .dtypes import dtype
 from .modes import in_inference
-from .node import AccumulateGrad, Handle, Node, Output, hooks_of
+from .node import AccumulateGrad, Handle, Node, Output, hooks_of, nobody
 from .size import Size
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Tensor:
     _node: Any
     _view: View | None
     construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
-    current: ClassVar[Callable[[Tensor], Any]]  # the place of a view in the graph; set by views.py
+    current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
     if TYPE_CHECKING:  # what ops/methods.py installs
 
@@ -212,7 +212,9 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether what is done with this tensor is recorded, so that gradients can be computed."""
-        return self._node is not None or (self._view is not None and Tensor.current(self) is not None)
+        if self._node is not None or self._view is None:
+            return self._node is not None
+        return self._view.base._node is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -223,10 +225,11 @@ class Tensor:
 
         Raises RuntimeError for a tensor of integers or booleans, and for switching off a computed tensor.
         """
-        if requires_grad == self.requires_grad:
+        unrecorded = self._node.__class__ is AccumulateGrad and self._node.leaf is nobody
+        if requires_grad == self.requires_grad and not unrecorded:
             return self
         if not requires_grad:
-            if not self.is_leaf:
+            if not _without_node(self):
                 raise RuntimeError(
                     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
                     "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
@@ -243,13 +246,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was not computed by a recorded operation."""
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor.current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph's node that computed this tensor; None for a leaf."""
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor.current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node
@@ -257,15 +260,14 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which result of its node this tensor is."""
-        node = self._node if self._view is None else Tensor.current(self)
-        return 0 if node is None else node.position
+        return 0 if self._node is None else self._node.position
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated, or None. Only leaves, and tensors that retain it."""
         found = self._grad
         if found is None:
-            if not self.is_leaf and not self.retains_grad:
+            if not _without_node(self) and not self.retains_grad:
                 warnings.warn(NOT_A_LEAF, UserWarning, stacklevel=2)
             return None
         if not isinstance(found, Tensor):
@@ -309,10 +311,8 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether a computed tensor keeps its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
-        node = self._node if self._view is None else Tensor.current(self)
-        if node is None or node.__class__ is AccumulateGrad or node.hooks is None:
-            return False
-        return node.hooks.retaining is not None
+        node = self._node
+        return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None
 
     def retain_grad(self) -> None:
         """Keep the gradient of this computed tensor in :attr:`grad`; a leaf does so anyway.
@@ -322,9 +322,9 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if self.is_leaf or self.retains_grad:
+        if _without_node(self) or self.retains_grad:
             return
-        hooks = hooks_of(self._node)
+        hooks = hooks_of(Tensor.current(self))
         hooks.retaining = Handle(hooks.tensor, Retain(self)).id
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -455,6 +455,11 @@ class Retain:
                 tensor._grad = grad.clone()
             else:
                 tensor._grad = tensor.grad + grad
+
+
+def _without_node(x: Tensor) -> bool:
+    """Whether no node is known to have computed ``x``; unlike ``is_leaf`` this does not remake a stale view's place."""
+    return x._node is None or x._node.__class__ is AccumulateGrad
 
 
 # -- arrays and their memory

@@ -727,6 +727,8 @@ def write_over(op: Any, x: Any, other: Any) -> bool:
         ):
             return False
         value = value._array
+        if value.base is array:  # it may have to be refused: the readable way looks
+            return False
     elif type(value) not in NUMBERS or (value.__class__ is bool and op.check is not None):
         return False
     if not hasattr(op, "ufunc"):
@@ -767,9 +769,9 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     if not isinstance(x, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
     tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
-    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
-    recorded = recording() and op.has_rules and any(edge is not None for edge in edges)
+    recorded = recording() and op.has_rules and any(isinstance(each, Tensor) and each.requires_grad for each in tensors)
     check_in_place(x, recorded)
+    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
