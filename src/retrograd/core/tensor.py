@@ -356,8 +356,7 @@ class Tensor:
     def data(self) -> Tensor:
         """The same numbers in the same memory, outside the graph, with a version of their own."""
         out = wrap(self._array)
-        if self._cell is None:
-            out._cell = None
+        out._cell = None if self._cell is None else [0, None]
         return out
 
     @data.setter
