@@ -158,7 +158,7 @@ class set_grad_enabled(_GradSwitch):
 
     __module__ = "torch.autograd.grad_mode"
 
-    def __init__(self, mode: bool) -> None:
+    def __init__(self, mode: Any) -> None:
         if mode.__class__ is not bool:
             kind = type(mode).__name__
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
