@@ -96,6 +96,7 @@ class Node:
     instruction: int
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
+    run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
@@ -143,6 +144,10 @@ class Node:
     @property
     def position(self) -> int:
         return 0
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients that this node sends on if ``grads`` arrive: a Tensor, or a tuple; what is saved is kept."""
+        return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return -self.number
@@ -213,6 +218,10 @@ class AccumulateGrad:
     def name(self) -> str:
         """``torch::autograd::AccumulateGrad``, as PyTorch calls it."""
         return "torch::autograd::AccumulateGrad"
+
+    def __call__(self, *grads: Any) -> Any:
+        """Accumulate a gradient."""
+        return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
