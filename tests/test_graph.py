@@ -167,3 +167,23 @@ def test_user_attributes_stay_on_a_tensor() -> None:
     x = torch.ones(1)
     x.note = "mine"
     assert x.note == "mine"
+
+
+def test_next_functions_list_only_what_can_have_a_gradient() -> None:
+    x, mask = torch.ones(2, requires_grad=True), torch.tensor([True, False])
+    assert [len(each.grad_fn.next_functions) for each in (x.masked_fill(mask, 0), x.index_select(0, mask.long()))] == [
+        1,
+        1,
+    ]
+    assert len(torch.where(mask, x, x).grad_fn.next_functions) == 2
+
+
+def test_saved_values_are_shown_as_pytorch_shows_them() -> None:
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    node = (x * w).grad_fn
+    assert node._saved_self is x and node._saved_other is w  # leaves are themselves
+    node = (x * 3).grad_fn
+    assert node._saved_self is None and node._saved_other.item() == 3 and node._saved_other.dtype is torch.int64
+    assert x.sum().grad_fn._saved_self_sym_sizes == (2, 3) and x[0].grad_fn._saved_self_sym_sizes == (2, 3)
+    assert not hasattr(x.sum().grad_fn, "_saved_self_shape")
+    assert x.exp().grad_fn._saved_result.requires_grad

@@ -97,6 +97,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    listed: ClassVar[tuple[int, ...] | None] = None  # the operands that can have gradients, if not all
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
@@ -127,7 +128,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Where the gradients go: for each input the node (or None) and the number of the result there."""
-        return tuple(map(_shown, self.edges))
+        return self._listed(self.edges)
+
+    def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
+        return tuple(_shown(edges[index]) for index in self.listed or range(len(edges)))
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -184,7 +188,7 @@ class LoneNode(Node):
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Where the gradients go: for each input the node (or None) and the number of the result there."""
-        return tuple(map(_shown, self.spread(self.edge)))
+        return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
         """``value`` at the place of the one operand, and None for the others."""
