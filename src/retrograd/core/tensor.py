@@ -205,6 +205,7 @@ class Tensor:
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
+    name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
 
     # -- the graph
@@ -217,23 +218,31 @@ class Tensor:
         return self._view.base._node is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
+    def requires_grad(self, value: Any) -> None:
+        if value.__class__ is not bool:
+            raise RuntimeError("requires_grad must be a bool")
+        if not _without_node(self):
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
+            )
+        if value and self.dtype.category < dtypes.FLOATING:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Set :attr:`requires_grad` in place and return the tensor.
 
         Raises RuntimeError for a tensor of integers or booleans, and for switching off a computed tensor.
         """
+        if requires_grad.__class__ is not bool:
+            kind = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
         unrecorded = self._node.__class__ is AccumulateGrad and self._node.leaf is nobody
         if requires_grad == self.requires_grad and not unrecorded:
             return self
         if not requires_grad:
             if not _without_node(self):
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
+                raise RuntimeError("you can only change requires_grad flags of leaf variables." + DETACHED)
             self._node = None
             return self
         if self.dtype.category < dtypes.FLOATING:
@@ -369,6 +378,10 @@ class Tensor:
         if self._node.__class__ is AccumulateGrad:
             leaf = self._node
             leaf.array, leaf.shape, leaf.dtype = self._array, self._array.shape, self._array.dtype
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def detach(self) -> Tensor:
         """The same numbers in the same memory, outside the graph."""
@@ -534,6 +547,10 @@ NOT_A_LEAF = (
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
     ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
     "Tensor instead."
+)
+DETACHED = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
+    "var.detach()."
 )
 DETACH_VIEW = (
     "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "

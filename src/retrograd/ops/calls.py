@@ -418,7 +418,9 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
     count = len(names)
     every = _lines("_node = new(Node)", f"_node.edges = ({', '.join(f'_n{i}' for i in range(count))})")
     every += _lines(*_saves(op, names, None))
-    head = "if " + " or ".join(f"_n{i} is not None" for i in range(count)) + ":"
+    head = " or ".join(f"_n{i} is not None" for i in range(count))
+    if op.kind == "general":  # converting to integers is outside the graph
+        head = f"({head}) and (_r.dtype is _d or _r.dtype.kind in 'fcV')"
     if count == 1:
         made = _lines(*_lone(op, names, 0))
     elif count == 2:
@@ -426,7 +428,7 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
         made += _lines(*_lines(*_lone(op, names, 1)), "else:", *every)
     else:
         made = every
-    return [head, *made, *_lines(*_facts(op, names))]
+    return [f"if {head}:", *made, *_lines(*_facts(op, names))]
 
 
 def _lines(*lines: str) -> list[str]:
