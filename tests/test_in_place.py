@@ -241,3 +241,68 @@ def test_operands_that_overlap_are_found_by_their_memory() -> None:
     with torch.no_grad(), pytest.raises(RuntimeError, match="single memory location"):
         x.mul_(x.t())
     assert x._version == 0
+
+
+def test_hooks_on_a_view_that_nothing_recorded_are_not_called() -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base[0]
+    calls: list[Any] = []
+    view.register_hook(calls.append).remove()
+    view.register_hook(calls.append)
+    (view * 2).backward()
+    assert calls == []
+
+
+def test_a_leaf_that_changes_shape_keeps_its_hooks_and_old_graphs_their_end() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 3).sum()
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(tuple(grad.shape)))
+    with torch.no_grad():
+        x.unsqueeze_(0)
+    assert torch.autograd.grad((x * 2).sum(), x)[0].shape == (1, 2) and seen == [(1, 2)]
+    assert torch.autograd.grad(y + x.sum(), x, retain_graph=True)[0].tolist() == [[1.0, 1.0]]
+    x.data = torch.ones(3)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_is_written_out_must_not_overlap_what_is_read() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for out in (x.t(), x[0], x[:1]):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
+            torch.mul(x, 2, out=out)
+    row = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[2, 2\]"):
+        torch.add(x, row, out=row)
+    assert torch.mul(x, 2, out=x) is x and x.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_a_result_that_is_resized_keeps_its_memory_where_it_can() -> None:
+    x = torch.zeros(4)
+    part = x[:0]
+    torch.add(torch.ones(3), 1, out=part)
+    assert x.tolist() == [2.0, 2.0, 2.0, 0.0] and part.shape == (3,)
+
+
+def test_copying_is_refused_by_the_graph_then_the_memory_then_the_shape() -> None:
+    leaf = torch.ones(1, 2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.copy_(leaf.t())
+    plain = torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        plain[:1].copy_(plain[:1].t())
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        plain.copy_(torch.ones(3))
+    with pytest.raises(RuntimeError, match=r"output with shape \[2, 2\] doesn't match the broadcast shape \[3, 2, 2\]"):
+        plain.copy_(torch.ones(3, 1, 1))
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        plain.masked_fill_(torch.ones(3) > 0, 1.0)
+
+
+def test_set_leaves_the_source_alone_and_refuses_to_be_recorded() -> None:
+    x, source = torch.zeros(2), torch.ones(3)
+    assert x.set_(source).tolist() == [1.0, 1.0, 1.0] and x._version == 1 and source._version == 0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch.ones(2, requires_grad=True).set_(source)

@@ -97,7 +97,7 @@ def _sweep(
                 edge = place.edge
                 if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
                     array = grads._array if record else grads
-                    if edge.shape is not place.shape and array.shape != edge.shape or array.dtype is not edge.dtype:
+                    if (edge.shape is not place.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
                         grads = fit(grads, edge, place)
                     place, grad, grads, array = edge, grads, None, None
                     continue

@@ -97,7 +97,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
-    listed: ClassVar[tuple[int, ...] | None] = None  # the operands that can have gradients, if not all
+    listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:

@@ -20,7 +20,7 @@ from . import devices, dtypes
 from .devices import CPU, device
 from .dtypes import dtype
 from .modes import in_inference
-from .node import AccumulateGrad, Handle, Node, Output, hooks_of, nobody
+from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size
 
 if TYPE_CHECKING:
@@ -351,7 +351,9 @@ class Tensor:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         node = self._node if self._view is None else Tensor.current(self)
-        return Handle(hooks_of(node).tensor, hook)
+        # A view that nothing recorded gets no gradient, and its hooks are never called.
+        hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
+        return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
@@ -375,13 +377,21 @@ class Tensor:
         if self._node is not None and value.dtype.category < dtypes.FLOATING:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = value._array
-        if self._node.__class__ is AccumulateGrad:
-            leaf = self._node
-            leaf.array, leaf.shape, leaf.dtype = self._array, self._array.shape, self._array.dtype
+        self._renew_leaf()
 
     @data.deleter
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    def _renew_leaf(self) -> None:
+        """Let the end of the graph at this leaf know the leaf's array after a change; graphs of old keep the old end."""
+        end = self._node
+        if end.__class__ is AccumulateGrad:
+            if end.shape == self._array.shape and end.dtype == self._array.dtype:
+                end.array = self._array
+            else:
+                self._node = AccumulateGrad(self, self._array, self._cell)
+                self._node.hooks = end.hooks
 
     def detach(self) -> Tensor:
         """The same numbers in the same memory, outside the graph."""

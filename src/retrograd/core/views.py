@@ -138,7 +138,7 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 class CopySlices(Node):
     """The node of a base of which a view was modified in place (see Note [CopySlices])."""
 
-    __slots__ = ("inner", "pairs", "part", "whole")
+    __slots__ = ("inner", "listed", "pairs", "part", "whole")
     __module__ = "builtins"
     inner: Node
     pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
@@ -301,7 +301,7 @@ def rebase(x: Tensor, node: Node) -> None:
         copy.number = next_number()
         copy.shape, copy.dtype, copy.hooks = base._array.shape, base._array.dtype, None
         copy.code, copy.instruction = node.code, node.instruction
-        copy.inner = node
+        copy.inner, copy.listed = node, node.listed
         copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
         shown = LEVEL[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
         copy.whole, copy.part = geometry(shown, base._array), geometry(x._array, base._array)

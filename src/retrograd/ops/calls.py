@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import linecache
+import math
 import re
 import sys
 import warnings
@@ -25,7 +26,7 @@ from ..core import devices, dtypes, views, where
 from ..core.levels import LEVEL, level_of
 from ..core.modes import in_inference, recording
 from ..core.node import AccumulateGrad, LoneNode, Node, Output, next_number
-from ..core.tensor import Tensor, at_place, new, wrap
+from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, freed, rebase, stale, view_of
 from .operation import arguments
 
@@ -955,6 +956,10 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_kind(target)}")
         check_cast(dtypes.of(each.dtype), target.dtype)
         check_in_place(target, False)
+        if op.kind == "pointwise":
+            check_partial_overlap(target, tensors)
+            if any(operand is target for operand in tensors):  # what is read is not resized
+                _check_shape(target, each.shape)
     for each, target in zip(results, outs, strict=True):
         write_array(target, each)
     return out
@@ -972,6 +977,17 @@ def write_array(target: Tensor, array: Any) -> None:
                 UserWarning,
                 stacklevel=5,
             )
-        target._array = devices.module_of(target._array).empty(array.shape, target._array.dtype)
+        target._array = resized(target._array, array.shape)
     target._array[...] = array
     bump(target)
+
+
+def resized(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array of ``shape`` that begins where ``array`` does: in the same memory if that is large enough."""
+    memory, need, start = memory_of(array), math.prod(shape), offset_in_memory(array)
+    flat = memory.ravel(order="K").view(array.dtype)
+    if flat.size - start < need:
+        grown = devices.module_of(array).empty(start + need, array.dtype)
+        grown[: flat.size] = flat
+        flat = grown
+    return flat[start : start + need].reshape(shape)
