@@ -48,41 +48,42 @@ def _gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
     """The places of ``outputs`` with the gradient that the sweep begins with at each."""
-    firsts = [_first_gradient(*each) for each in zip(range(len(outputs)), outputs, grads, strict=False)]
-    if len(grads) < len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
-    for index, (out, first) in enumerate(zip(outputs, firsts, strict=True)):
+    for index, (out, given) in enumerate(zip(outputs, grads, strict=False)):
+        if not isinstance(out, (Tensor, graph.GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
         place = _place(out)
+        first = _first_gradient(index, out, place, given)
         if place is None or getattr(place, "leaf", None) is nobody:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         if record:
             roots.append((place, first if isinstance(first, Tensor) else wrap(first)))
         else:
             roots.append((place, first._array if isinstance(first, Tensor) else first))
+    if len(grads) < len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     return roots
 
 
-_ONES = {numpy.dtype(kind): numpy.ones((), kind) for kind in (numpy.float32, numpy.float64)}
+_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+_ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
-def _first_gradient(index: int, out: Any, given: Any) -> Any:
-    if not isinstance(out, Tensor):
-        if not isinstance(out, graph.GradientEdge):
-            raise AssertionError("Expected output to be a torch.Tensor")
+def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
+    if isinstance(out, graph.GradientEdge):
         out = graph.like(out)
     array = out._array
     if given is None:
-        if not out.requires_grad:
+        if place is None:
             return None
         if array.size != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if array.dtype.kind == "c":
+        dtype = array.dtype
+        if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
+            return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
+        if dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        if array.__class__ is numpy.ndarray:
-            # Copying takes a fifth of the time of making.
-            return _ONES[array.dtype].copy() if array.dtype in _ONES and not array.ndim else numpy.ones_like(array)
-        return module_of(array).ones(array.shape, array.dtype)
+        return module_of(array).ones(array.shape, dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if given._array.shape != array.shape:
@@ -259,7 +260,7 @@ def _gradients_of(
     wanted: dict[Any, Any] = dict.fromkeys(places)
     engine.sweep(roots, keep, create_graph, wanted, write=False)
     results: list[Any] = []
-    for index, (tensor, place) in enumerate(zip(given, places, strict=True)):
+    for place in places:
         found = None if getattr(place, "leaf", None) is nobody else wanted[place]
         if found is not None:
             results.append(found if create_graph else _lifted(found))
@@ -269,13 +270,13 @@ def _gradients_of(
             results.append(None)
         else:
             raise RuntimeError(
-                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
-                f"allow_unused=True if this is the desired behavior.{_unused_hint(index, tensor, place)}"
+                f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
+                f"allow_unused=True if this is the desired behavior.{_unused_hint(len(results), place)}"
             )
     return tuple(results)
 
 
-def _unused_hint(index: int, tensor: Any, place: Any) -> str:
+def _unused_hint(index: int, place: Any) -> str:
     made = describe(getattr(place.node, "code", None), getattr(place.node, "instruction", -1))
     return f" (input {index}" + (f", computed by {bare_name(place.node)} at {made})" if made else ", a leaf)")
 

@@ -43,7 +43,9 @@ def sweep(
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
     ``grad`` of leaves.
     """
-    before = set_recording(record)
+    before = recording()
+    if before is not record:
+        set_recording(record)
     try:
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write)
@@ -51,7 +53,8 @@ def sweep(
             with numpy.errstate(all="ignore"):
                 _sweep(roots, keep, record, wanted, write)
     finally:
-        set_recording(before)
+        if recording() is not before:
+            set_recording(before)
 
 
 def _sweep(
