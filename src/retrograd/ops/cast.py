@@ -21,8 +21,8 @@ from ..core.tensor import (
     wrap,
 )
 from ..kernels import text
-from .calls import PLAIN
 from .inner import _as_strided_of, to_dtype
+from .promote import PLAIN
 from .table import op, surface
 
 

@@ -15,9 +15,10 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
 from ..kernels import indexing
-from .calls import at_hand, mismatch, modify, write_array
+from .calls import at_hand, modify, write_array
 from .create import array_of
 from .inner import expand
+from .promote import mismatch
 from .shape import alias, select_block, slice_block, unsqueeze_block
 from .table import ARRAYS, TENSORS, op, surface
 
