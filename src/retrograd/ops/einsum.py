@@ -27,7 +27,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         first, second = list(range(a._array.ndim - dims, a._array.ndim)), list(range(dims))
     else:
-        pair = [each if isinstance(each, (list, tuple)) else [each] for each in dims]
+        for each, side in zip(dims, ("self", "other"), strict=False):
+            if isinstance(each, int):
+                raise TypeError(f"tensordot(): argument 'dims_{side}' (position 3) must be tuple of ints, not int")
+        pair = list(dims)
         first = [dimension(each, a._array.ndim) for each in pair[0]]
         second = [dimension(each, b._array.ndim) for each in pair[1]]
     if len(first) != len(second):

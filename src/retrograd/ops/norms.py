@@ -60,7 +60,7 @@ def matrix_norm(
     if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if ord == "fro":
-        return vector_norm(A, 2, (over, beside), keepdim, dtype=dtype, out=out)
+        return vector_norm(_wider(name, A, dtype), 2, (over, beside), keepdim, out=out)
     A = _wider(name, A, dtype)
     if ord in ("nuc", 2, -2):
         found = _by_singular_values(A, ord, over, beside, keepdim)
@@ -223,8 +223,9 @@ def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
 def _power(A: Tensor, n: int) -> Tensor:
     if n == 0:
         shape = A._array.shape
-        empty = A.new_empty(shape)  # type: ignore[attr-defined]
-        found: Tensor = empty.copy_(FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device))
+        found: Tensor = clone(A).copy_(  # type: ignore[attr-defined]
+            FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device)
+        )
         return found
     if n < 0:
         A, n = inv(A), -n
@@ -286,5 +287,5 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices, as a view."""
-    found: Tensor = F.diagonal(A, offset, dim1, dim2)
+    found: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
     return found

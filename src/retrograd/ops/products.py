@@ -15,7 +15,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from .calls import broadcast_error
-from .cast import contiguous
+from .cast import clone, contiguous
 from .inner import expand
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -381,6 +381,9 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
     _summand(self, (vec1.shape[0], vec2.shape[0]), self, self, ("vec1", "vec2"))
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha)
 
 
@@ -396,13 +399,13 @@ def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, a
     """``beta * self + alpha * bmm(batch1, batch2)``."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0] or batch1.shape[2] != batch2.shape[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] but "
             f"got: [{batch2.shape[0]}, {batch2.shape[1]}]."
         )
-    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
-    _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
     return _added(np, self, _product(np, batch1, batch2, "bmm"), beta, alpha)
 
 
@@ -418,6 +421,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
     """``beta * self + alpha *`` the sum of the products of the matrices in two batches."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
+    _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0]:
         raise RuntimeError(
             f"batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and {batch2.shape[0]}"
@@ -427,7 +431,6 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
     return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
 
 
@@ -452,14 +455,24 @@ addbmm.derivative(
 @surface(method=False)
 def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     """The product of several matrices, in the cheapest order."""
-    return multi_dot(matrices) if len(matrices) != 1 else matrices[0]
+    if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for each in matrices:
+        if each._array.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {each._array.ndim}, expected 2 instead.")
+    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices, out=out)
 
 
-def multi_dot(tensors: Any) -> Tensor:
+def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     """The product of several matrices (the first and last may be vectors), in the cheapest order."""
+    if isinstance(tensors, Tensor):
+        raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     given = list(tensors)
     if len(given) < 2:
-        raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(given)))
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(given)}")
+    _check_chain(given)
     first, last = given[0]._array.ndim == 1, given[-1]._array.ndim == 1
     if first:
         given[0] = unsqueeze(given[0], 0)
@@ -472,10 +485,26 @@ def multi_dot(tensors: Any) -> Tensor:
                 "cannot be multiplied"
             )
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
-    found = _chain(
-        given, _splits([*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]), 0, len(given) - 1
-    )
-    return view(found, shape)
+    sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
+    found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
+    return found if out is None else out.copy_(found)
+
+
+def _check_chain(given: list[Tensor]) -> None:
+    count = len(given)
+    for i, each in enumerate(given):
+        ndim = each._array.ndim
+        if i in (0, count - 1) and ndim not in (1, 2):
+            raise RuntimeError(
+                f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {ndim}D"
+            )
+        if 0 < i < count - 1 and ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
+        if each._array.dtype != given[0]._array.dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{_c_name(given[0]._array)} and tensor {i} {_c_name(each._array)}"
+            )
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -501,7 +530,7 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """The cross product along a dimension of size 3."""
-    return np.cross(self, other, axis=dim)
+    return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
 
 cross_block.derivative(

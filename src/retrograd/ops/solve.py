@@ -665,7 +665,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = None) -> T
         A = permute_block(A, (*(i for i in range(ndim) if i not in gone), *gone))
     shape = A._array.shape
     known = B._array.ndim
-    before, after = math.prod(shape[:known]), math.prod(shape[known:])
+    before, after = B._array.size, math.prod(shape[known:])
     if before != after:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
