@@ -18,7 +18,6 @@ from .factor import (
 from .matrices import LinAlgError
 from .norms import cond, diagonal, matrix_exp, matrix_norm, matrix_power, matrix_rank, norm, vander, vecdot
 from .products import (
-    OPERATORS,
     addbmm,
     addmm,
     addmv,
@@ -51,7 +50,7 @@ from .solve import (
 )
 
 __all__ = [
-    "OPERATORS", "LinAlgError", "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "cholesky",
+    "LinAlgError", "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "cholesky",
     "cholesky_ex", "cond", "cross", "diagonal", "dot", "eig", "eigh", "eigvals", "eigvalsh", "einsum",
     "householder_product", "inner", "inv", "inv_ex", "kron", "ldl_factor", "ldl_factor_ex", "ldl_solve", "linalg_det",
     "linalg_slogdet", "lobpcg", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp",
