@@ -99,7 +99,7 @@ def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
         return F.matmul(eigenvectors * rows(F, by_values), turned)
-    products = F.matmul(turned, by_vectors)
+    products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # how vectors can move and stay orthonormal
     _invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
     inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
     if by_values is not None:

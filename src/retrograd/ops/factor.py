@@ -560,7 +560,7 @@ def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoi
         return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
     # X A = B is Aᴴ Xᴴ = Bᴴ
     found = lapack.lu_solve(np, self, pivots, lapack.turned(B), 0 if adjoint else 2)
-    return np.ascontiguousarray(lapack.turned(found))
+    return lapack.turned(found).copy()
 
 
 def _lu_solve_right(F: Any, g: Any, self: Any, pivots: Any, left: bool, adjoint: bool) -> Any:

@@ -143,7 +143,7 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, A
     if vector:
         found = found[..., 0]
         return (lapack.by_columns(np, found) if found.ndim > 1 else found), info
-    return (lapack.by_columns(np, found) if left else np.ascontiguousarray(found.swapaxes(-1, -2))), info
+    return (lapack.by_columns(np, found) if left else found.swapaxes(-1, -2).copy()), info
 
 
 def _solvable(name: str, info: Any) -> None:
@@ -417,14 +417,44 @@ def cofactors(np: Any, self: Any, /) -> Any:
     return np.conj(phase)[..., None, None] * np.matmul(u * others[..., None, :], vh)
 
 
-def _cofactors_rule(F: Any, g: Any, self: Any) -> Any:
-    inverse = F.turned_fast(F.inv_loose(self))
-    scale = F.conj_physical(F.det_block(self))
-    trace = F.per_matrix(F.trace_of_product(g, inverse))
-    return F.per_matrix(scale) * (trace * inverse - F.matmul(inverse, F.matmul(F.turned_fast(g), inverse)))
+cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 
-cofactors.derivative(self=_cofactors_rule)
+@block("cofactors_backward", opmath=True)
+def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
+    """The gradient of ``cofactors``: in the basis of the singular vectors each pair of singular values is left out."""
+    u, s, vh = np.linalg.svd(self)
+    size = s.shape[-1]
+    others = np.zeros((*s.shape, size), s.dtype)
+    for i in range(size):
+        for j in range(i):
+            keep = [k for k in range(size) if k not in (i, j)]
+            others[..., i, j] = others[..., j, i] = np.multiply.reduce(s[..., keep], axis=-1)
+    turned = lapack.turned(np.matmul(lapack.turned(u), np.matmul(slope, lapack.turned(vh))))
+    inner = -others * turned
+    sums = np.matmul(others, np.einsum("...ii->...i", turned)[..., None])[..., 0]
+    np.einsum("...ii->...i", inner)[...] = sums
+    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh))
+    return phase[..., None, None] * np.matmul(u, np.matmul(inner, vh))
+
+
+def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
+    """The gradient by a regular matrix of ``<h, cofactors_backward(g, self)>``."""
+    inverse = F.inv_loose(self)
+    turned = F.turned_fast(inverse)
+    first, second = F.matmul(inverse, g), F.matmul(inverse, h)
+    trace = F.per_matrix(F.trace_of_product(turned, g))
+    other = F.per_matrix(F.trace_of_product(turned, h))
+    both = F.per_matrix(F.trace_of_product(F.turned_fast(first), second))
+    pairs = F.matmul(first, second) + F.matmul(second, first) - trace * second - other * first
+    found = F.matmul(pairs, inverse) + (trace * other - both) * inverse
+    return F.turned_fast(F.per_matrix(F.det_block(self)) * found)
+
+
+cofactors_backward.derivative(
+    slope=lambda F, g, self: F.cofactors_backward(g, self),
+    self=lambda F, g, slope, self: _third_derivative(F, g, slope, self),
+)
 
 
 @surface()
@@ -581,7 +611,7 @@ def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector
 
 def _lstsq_rule(which: str) -> Callable[..., Any]:
     def rule(F: Any, g: Any, self: Any, B: Any, solution: Any, vector: bool) -> Any:
-        slope, left = g
+        slope, left = g[0], g[1]
         if vector:
             B, solution = columns(F, B), columns(F, solution)
             slope = None if slope is None else columns(F, slope)
@@ -592,7 +622,7 @@ def _lstsq_rule(which: str) -> Callable[..., Any]:
                 found = _pinv_slope(F, F.matmul(slope, F.turned_fast(B)), self, inverse)
             else:
                 found = F.matmul(F.turned_fast(inverse), slope)
-        if left is not None:
+        if left is not None and shape_of(left) != (0,):
             off = (F.matmul(self, solution) - B) * rows(F, left) * 2
             found = plus(found, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
         return F.reshape(found, shape_of(found)[:-1]) if which == "B" and vector and found is not None else found
