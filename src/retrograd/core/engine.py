@@ -24,7 +24,7 @@ import numpy
 from .dtypes import of
 from .levels import level_of
 from .modes import set_recording
-from .node import AccumulateGrad, Output
+from .node import AccumulateGrad, Node, Output
 from .tensor import Retain, Tensor, wrap
 
 _accumulating = threading.Lock()
@@ -95,7 +95,7 @@ def _sweep(
                 edge = place.edge
                 if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
                     array = grads._array if record else grads
-                    if (edge.shape is not place.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
+                    if edge.shape is not place.shape and array.shape != edge.shape or array.dtype is not edge.dtype:
                         grads = fit(grads, edge, place)
                     place, grad, grads, array = edge, grads, None, None
                     continue
@@ -226,9 +226,7 @@ def _survey(
         while place not in seen and place.__class__ is not AccumulateGrad:
             seen.add(place)
             if not place.lone:
-                stack += (
-                    (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
-                )
+                stack += (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
                 break
             place = place.edge
     flow = None

@@ -141,9 +141,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         if rule is None:
             lines.append(f"    d{i} = None")
         else:
-            lines.append(
-                f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else "")
-            )
+            lines.append(f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else ""))
     release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))

@@ -1,13 +1,17 @@
-"""Contractions: sums of products over named dimensions, in terms of batched matrix products."""
+"""Contractions: sums of products over pairs of dimensions (``tensordot``) or over named ones (``einsum``).
+
+Every operand of ``einsum`` is first laid out alike: the result's dimensions, then those that are summed, of size 1 where
+it lacks one. Two operands are then one batched matrix product, and more are contracted pair by pair.
+"""
 
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 from ..core.tensor import Tensor, dimension
 from . import reduce as _reduce
-from .inner import expand
 from .products import bmm, mm
 from .shape import permute_block, reshape, unsqueeze, view
 from .table import TENSORS, surface
@@ -69,173 +73,279 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 
 @surface(method=False)
-def einsum(equation: Any, *operands: Any) -> Tensor:
+def einsum(*args: Any) -> Tensor:
     """Sums of products by Einstein's convention: ``einsum("ij,jk->ik", a, b)``; also ``einsum(a, [0, 1], b, [1, 2])``.
+
+    Letters name dimensions, ``...`` stands for those without a name; what the result does not name is summed. Three
+    operands and more are contracted in the order that opt_einsum finds, if it is installed, else in a cheap one.
 
     >>> import retrograd as torch
     >>> torch.einsum("ij,j->i", torch.eye(2), torch.tensor([3.0, 4.0]))
     tensor([3., 4.])
     """
-    if isinstance(equation, Tensor):
-        equation, operands = _from_lists((equation, *operands))
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    equation, operands = _from_lists(args) if isinstance(args[0], Tensor) else (args[0], args[1:])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
-    if not operands:
-        raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
-        )
-    labels, result = _parsed(equation, operands)
-    terms = list(zip(operands, labels, strict=True))
-    diagonals = [_with_diagonals(each, names, position) for position, (each, names) in enumerate(terms)]
-    x, names = diagonals[0]
-    for i, (y, others) in enumerate(diagonals[1:], 1):
-        later = set(result).union(*(rest for _, rest in diagonals[i + 1 :]))
-        x, names = _contract(x, names, y, others, later)
-    return _finished(x, names, result, len(operands) == 1)
+    for i, each in enumerate(operands):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(each).__name__}")
+    terms, result = _parsed(equation, operands)
+    _check_sizes(terms, operands)
+    summed = sorted({name for term in terms for name in term} - set(result), key=_rank)
+    layout = [*result, *summed]
+    laid = [_laid_out(x, names, layout) for x, names in zip(operands, terms, strict=True)]
+    if len(laid) == 1:
+        axes = tuple(range(len(result), len(layout)))
+        return _reduce.sum(laid[0], axes) if axes else laid[0]  # type: ignore[no-any-return]
+    found = _contracted(laid, len(result), _path(equation, operands, terms, result))
+    return view(found, found._array.shape[: len(result)]) if summed else found
 
 
-def _from_lists(given: tuple[Any, ...]) -> tuple[str, tuple[Tensor, ...]]:
+# -- Reading the equation --------------------------------------------------------------------------------------------
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Dimensions of the ellipsis come first, then capital letters, then small ones."""
+    return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
+
+
+def _from_lists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     operands, parts = given[0::2], given[1::2]
-    result = None
+    text = ",".join(_letters(part) for part in parts[: len(given) // 2])
     if len(given) % 2:
-        operands, result, parts = given[:-1:2], given[-1], given[1:-1:2]
-    text = ",".join("".join("..." if each is Ellipsis else chr(each + (65 if each < 26 else 71)) for each in part)
-                    for part in parts)  # fmt: skip
-    if result is not None:
-        text += "->" + "".join("..." if each is Ellipsis else chr(each + (65 if each < 26 else 71)) for each in result)
+        text += "->" + _letters(operands[-1])
+        operands = operands[:-1]
     return text, operands
 
 
-def _parsed(equation: str, operands: tuple[Any, ...]) -> tuple[list[list[str]], list[str]]:
+def _letters(part: Any) -> str:
+    letters = []
+    for each in part:
+        if each is not Ellipsis and not 0 <= each < 52:
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        letters.append("..." if each is Ellipsis else chr(each + (65 if each < 26 else 71)))
+    return "".join(letters)
+
+
+def _parsed(equation: str, operands: tuple[Tensor, ...]) -> tuple[list[list[str]], list[str]]:
     """The names of each operand's dimensions, and of the result's; those of an ellipsis are ``.0 .1 …`` from the right."""
-    text = equation.replace(" ", "")
-    inputs, arrow, output = text.partition("->")
-    terms = inputs.split(",")
-    if len(terms) != len(operands):
-        more = "more" if len(operands) > len(terms) else "fewer"
-        raise RuntimeError(f"einsum(): {more} operands were provided than specified in the equation"
-                           if more == "fewer" else
-                           "einsum(): more operands were provided than specified in the equation")  # fmt: skip
+    arrow = equation.find("->")
+    terms = _terms(equation if arrow < 0 else equation[:arrow], len(operands))
     labels, widest = [], 0
     for position, (term, operand) in enumerate(zip(terms, operands, strict=True)):
-        for letter in term.replace("...", "", 1):
-            if letter == ".":
-                raise RuntimeError(f"einsum(): found '.' for operand {position} that is not part of any ellipsis")
-            if not letter.isalpha():
-                raise RuntimeError(
-                    f"einsum(): invalid subscript given at index {inputs.index(letter)} in the equation "
-                    "string, subscripts must be in [a-zA-Z]"
-                )
-        own = len(term.replace("...", ""))
-        rest = operand._array.ndim - own
-        if rest < 0 or (rest and "..." not in term):
+        ndim, own = operand._array.ndim, len(term) - ("..." in term)
+        if "..." in term and own > ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({own}) is more than the number of dimensions "
+                f"({ndim}) for operand {position}"
+            )
+        if "..." not in term and own != ndim:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({own}) does not match the number of dimensions "
-                f"({operand._array.ndim}) for operand {position} and no ellipsis was given"
+                f"({ndim}) for operand {position} and no ellipsis was given"
             )
-        widest = max(widest, rest)
-        labels.append(_names(term, rest))
-    if not arrow:
-        flat = [name for each in labels for name in each]
-        single = sorted(name for name in set(flat) if flat.count(name) == 1 and name[0] != ".")
-        _check_extents(labels, operands)
-        return labels, [f".{i}" for i in range(widest - 1, -1, -1)] + single
-    result = _names(output, widest if "..." in output else 0)
-    for name in result:
-        if name[0] != "." and not any(name in each for each in labels):
-            raise RuntimeError(
-                f"einsum(): output subscript {name} does not appear in the equation for any input operand"
-            )
-        if result.count(name) > 1:
-            raise RuntimeError(f"einsum(): output subscript {name} appears more than once in the output")
-    _check_extents(labels, operands)
-    return labels, result
+        widest = max(widest, ndim - own)
+        labels.append(_named(term, ndim - own))
+    if arrow >= 0:
+        return labels, _named(_output(equation, arrow + 2, labels), widest)
+    flat = [name for each in labels for name in each if name[0] != "."]
+    single = sorted(name for name in set(flat) if flat.count(name) == 1)
+    return labels, _named(["...", *single], widest)
 
 
-def _names(term: str, hidden: int) -> list[str]:
-    head, dots, tail = term.partition("...")
-    return [*head, *([f".{i}" for i in range(hidden - 1, -1, -1)] if dots else []), *tail]
+def _named(term: list[str], hidden: int) -> list[str]:
+    """The names with those of ``hidden`` dimensions in place of the ellipsis."""
+    every = [f".{i}" for i in range(hidden - 1, -1, -1)]
+    return [name for each in term for name in (every if each == "..." else [each])]
 
 
-def _check_extents(labels: list[list[str]], operands: tuple[Any, ...]) -> None:
+def _terms(text: str, count: int) -> list[list[str]]:
+    terms: list[list[str]] = [[]]
+    index = 0
+    while index < len(text):
+        letter, now = text[index], len(terms) - 1
+        if letter == ".":
+            if "..." in terms[now]:
+                raise RuntimeError(f"einsum(): found '.' for operand {now} for which an ellipsis was already found")
+            if text[index : index + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for operand {now} that is not part of any ellipsis")
+            terms[now].append("...")
+            index += 2
+        elif letter == ",":
+            terms.append([])
+            if len(terms) > count:
+                raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+        elif letter != " ":
+            terms[now].append(_letter(text, index))
+        index += 1
+    if len(terms) < count:
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    return terms
+
+
+def _letter(text: str, index: int) -> str:
+    letter = text[index]
+    if not (letter.isascii() and letter.isalpha()):
+        raise RuntimeError(
+            f"einsum(): invalid subscript given at index {index} in the equation string, subscripts must be in [a-zA-Z]"
+        )
+    return letter
+
+
+def _output(text: str, index: int, labels: list[list[str]]) -> list[str]:
+    known = {name for each in labels for name in each}
+    found: list[str] = []
+    while index < len(text):
+        letter = text[index]
+        if letter == ".":
+            if "..." in found:
+                raise RuntimeError("einsum(): found '.' for output but an ellipsis (...) was already found")
+            if text[index : index + 3] != "...":
+                raise RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)")
+            found.append("...")
+            index += 2
+        elif letter != " ":
+            _letter(text, index)
+            if letter in found:
+                raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
+            if letter not in known:
+                raise RuntimeError(
+                    f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
+                )
+            found.append(letter)
+        index += 1
+    return found
+
+
+def _check_sizes(terms: list[list[str]], operands: tuple[Tensor, ...]) -> None:
     sizes: dict[str, int] = {}
-    for position, (names, operand) in enumerate(zip(labels, operands, strict=True)):
+    for position, (names, operand) in enumerate(zip(terms, operands, strict=True)):
+        own: dict[str, int] = {}
         for name, size in zip(names, operand._array.shape, strict=True):
+            if own.setdefault(name, size) != size:
+                raise RuntimeError(
+                    f"einsum(): subscript {name} is repeated for operand {position} but the sizes don't match, "
+                    f"{size} != {own[name]}"
+                )
+        for name, size in own.items():
             if sizes.get(name, 1) != 1 and size not in (1, sizes[name]):
                 raise RuntimeError(
                     f"einsum(): subscript {name} has size {size} for operand {position} which does not broadcast with "
                     f"previously seen size {sizes[name]}"
                 )
-            sizes[name] = max(sizes.get(name, 1), size)
+            sizes[name] = max(sizes.get(name, 1), size) if size else 0
 
 
-def _with_diagonals(x: Tensor, names: list[str], position: int) -> tuple[Tensor, list[str]]:
-    """A name that stands twice in one operand means its diagonal."""
+# -- Contracting -----------------------------------------------------------------------------------------------------
+
+
+def _laid_out(x: Tensor, names: list[str], layout: list[str]) -> Tensor:
+    """``x`` with its dimensions in the order of ``layout``; a name that stands twice means its diagonal."""
     names = list(names)
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
             second = names.index(name, first + 1)
-            if x._array.shape[first] != x._array.shape[second]:
-                raise RuntimeError(
-                    f"einsum(): subscript {name} is repeated for operand {position} but the sizes don't match, "
-                    f"{x._array.shape[second]} != {x._array.shape[first]}"
-                )
             x = F.diagonal(x, 0, first, second)
             names = [each for i, each in enumerate(names) if i not in (first, second)] + [name]
-    return x, names
-
-
-def _contract(x: Tensor, a: list[str], y: Tensor, b: list[str], later: set[str]) -> tuple[Tensor, list[str]]:
-    """The product of two operands, summed over the names that nobody needs later, as one batched matrix product."""
-    x, a = _summed(x, a, {name for name in a if name not in b and name not in later})
-    y, b = _summed(y, b, {name for name in b if name not in a and name not in later})
-    batch = [name for name in a if name in b and name in later]
-    inner = [name for name in a if name in b and name not in later]
-    left, right = [name for name in a if name not in b], [name for name in b if name not in a]
-    sizes = {name: max(_extent(x, a, name), _extent(y, b, name)) for name in {*a, *b}}
-    if not inner:
-        wide = [*batch, *left, *right]
-        return _aligned(x, a, wide) * _aligned(y, b, wide), wide
-    rows = _spread(x, a, [*batch, *left, *inner], sizes)
-    columns = _spread(y, b, [*batch, *inner, *right], sizes)
-    count, n, k, m = (math.prod(sizes[name] for name in group) for group in (batch, left, inner, right))
-    found = bmm(reshape(rows, (count, n, k)), reshape(columns, (count, k, m)))
-    names = [*batch, *left, *right]
-    return reshape(found, tuple(sizes[name] for name in names)), names
-
-
-def _extent(x: Tensor, names: list[str], name: str) -> int:
-    return int(x._array.shape[names.index(name)]) if name in names else 1
-
-
-def _summed(x: Tensor, names: list[str], gone: set[str]) -> tuple[Tensor, list[str]]:
-    axes = tuple(i for i, name in enumerate(names) if name in gone)
-    if not axes:
-        return x, names
-    return _reduce.sum(x, axes), [name for name in names if name not in gone]
-
-
-def _aligned(x: Tensor, names: list[str], wanted: list[str]) -> Tensor:
-    """``x`` with its dimensions in the wanted order, of size 1 where it lacks one."""
-    order = tuple(names.index(name) for name in wanted if name in names)
-    found = permute_block(x, order) if order != tuple(range(len(order))) else x
-    for i, name in enumerate(wanted):
+    for name in layout:
         if name not in names:
-            found = unsqueeze(found, i)
+            x = unsqueeze(x, -1)
+            names.append(name)
+    found: Tensor = permute_block(x, tuple(names.index(name) for name in layout))
     return found
 
 
-def _spread(x: Tensor, names: list[str], wanted: list[str], sizes: dict[str, int]) -> Tensor:
-    found = _aligned(x, names, wanted)
-    shape = tuple(sizes[name] for name in wanted)
-    return expand(found, shape) if found._array.shape != shape else found
+def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
+    """The product of all operands, its dimensions from ``kept`` on summed down to size 1."""
+    dims = range(kept, laid[0]._array.ndim)
+    users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
+    steps = iter(path or ())
+    while len(laid) > 1:
+        i, j = sorted(next(steps, (0, 1)))
+        y, x = laid.pop(j), laid.pop(i)
+        both, left, right = [], [], []
+        for dim in dims:
+            in_x, in_y = x._array.shape[dim] != 1, y._array.shape[dim] != 1
+            if in_x and in_y:
+                users[dim] -= 1
+            if users[dim] == 1 and (in_x or in_y):
+                (both if in_x and in_y else left if in_x else right).append(dim)
+                users[dim] = 0
+        x = _reduce.sum(x, tuple(left), True) if left else x
+        y = _reduce.sum(y, tuple(right), True) if right else y
+        laid.insert(0 if path is None else len(laid), _pair(x, y, both))
+    return laid[0]
 
 
-def _finished(x: Tensor, names: list[str], result: list[str], alone: bool) -> Tensor:
-    x, names = _summed(x, names, set(names) - set(result))
-    if names != result:
-        x = _aligned(x, names, result)
-        return x if alone else view(x, x._array.shape)
-    seen = type(x.grad_fn).__name__ if x.grad_fn is not None else ""
-    return permute_block(x, tuple(range(len(names)))) if alone and not seen.startswith("Sum") else x
+def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
+    """The product of two operands summed over dimensions that both have, as one batched matrix product."""
+    if not summed:
+        return x * y  # type: ignore[operator,no-any-return]
+    a, b = x._array.shape, y._array.shape
+    rest = [dim for dim in range(len(a)) if dim not in summed]
+    batch = [dim for dim in rest if a[dim] != 1 != b[dim]]
+    left = [dim for dim in rest if a[dim] != 1 == b[dim]]
+    right = [dim for dim in rest if a[dim] == 1]
+    if left and right and right[-1] < left[0]:  # the result then lies as it is wanted
+        x, y, a, b, left, right = y, x, b, a, right, left
+    count, n, k, m = (
+        math.prod(shape[dim] for dim in group)
+        for shape, group in ((a, batch), (a, left), (a, summed), (b, right))
+    )  # fmt: skip
+    rows = reshape(permute_block(x, (*batch, *left, *summed, *right)), (count, n, k))
+    columns = reshape(permute_block(y, (*batch, *summed, *right, *left)), (count, k, m))
+    order = [*batch, *left, *summed, *right]
+    sizes = [1 if dim in summed else max(a[dim], b[dim]) if 0 not in (a[dim], b[dim]) else 0 for dim in order]
+    found = view(bmm(rows, columns), tuple(sizes))
+    back: Tensor = permute_block(found, tuple(order.index(dim) for dim in range(len(order))))
+    return back
+
+
+# -- In which order --------------------------------------------------------------------------------------------------
+
+
+def _path(
+    equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
+) -> list[tuple[int, int]] | None:
+    """Which pairs to contract one after the other; the result of each goes to the end. None: from the left."""
+    if len(operands) < 3:
+        return None
+    try:
+        import opt_einsum  # type: ignore[import-not-found]
+    except ImportError:
+        return _cheapest(operands, terms, result)
+    return list(opt_einsum.contract_path(equation, *(each._array for each in operands), optimize="auto")[0])
+
+
+def _cheapest(operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]) -> list[tuple[int, int]] | None:
+    """A path that takes the cheapest pair each time, if that is cheaper than going from the left."""
+    sizes: dict[str, int] = {}
+    for names, operand in zip(terms, operands, strict=True):
+        for name, size in zip(names, operand._array.shape, strict=True):
+            sizes[name] = max(size, sizes.get(name, 1))
+
+    def follow(choose: Any, end: bool) -> tuple[int, list[tuple[int, int]]]:
+        left, total, steps = [frozenset(term) for term in terms], 0, []
+        while len(left) > 1:
+            i, j = choose(left)
+            both = left[i] | left[j]
+            steps.append((i, j))
+            total += math.prod(sizes[name] for name in both)
+            left = [each for k, each in enumerate(left) if k not in (i, j)]
+            still = both & frozenset(result).union(*left)
+            left.insert(len(left) if end else 0, still)
+        return total, steps
+
+    def best(left: list[frozenset[str]]) -> tuple[int, int]:
+        pairs = combinations(range(len(left)), 2)
+        return min(pairs, key=lambda pair: math.prod(sizes[name] for name in left[pair[0]] | left[pair[1]]))
+
+    plain, _ = follow(lambda left: (0, 1), False)
+    cost, steps = follow(best, True)
+    return steps if cost < plain else None
