@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy
 
-from . import Recipe, Sample, complexes, normal, positive, spd, unit
+from . import Recipe, Sample, complexes, normal, spd, unit
 
 
 def hermitian(size: int, *batch: int) -> Recipe:
@@ -39,14 +39,14 @@ def graded(n: int, m: int, *batch: int) -> Recipe:
 
 SAMPLES = [
     # Cholesky
-    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mT + y)", x=normal(3, 3), y=spd(3)),
-    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mT + y, upper=True)", x=normal(2, 3, 3), y=spd(3)),
-    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mH + z)", x=complexes(2, 2), z=hermitian(2)),
-    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mH + z, upper=True)", x=complexes(2, 2), z=hermitian(2)),
+    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mT + 3 * torch.eye(x.shape[-1], dtype=x.dtype))", x=normal(3, 3)),
+    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mT + 3 * torch.eye(x.shape[-1], dtype=x.dtype), upper=True)", x=normal(2, 3, 3)),
+    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mH + 3 * torch.eye(2, dtype=x.dtype))", x=complexes(2, 2)),
+    Sample("linalg.cholesky", "torch.linalg.cholesky(x @ x.mH + 3 * torch.eye(2, dtype=x.dtype), upper=True)", x=complexes(2, 2)),
     Sample("linalg.cholesky_ex", "torch.linalg.cholesky_ex(x)", smooth=False, x=spd(3)),
     Sample("linalg.cholesky_ex", "torch.linalg.cholesky_ex(x, upper=True)", smooth=False, x=spd(2, 2)),
-    Sample("cholesky", "torch.cholesky(x @ x.mT + y)", x=normal(3, 3), y=spd(3)),
-    Sample("cholesky", "(x @ x.mT + y).cholesky(upper=True)", x=normal(2, 2, 2), y=spd(2)),
+    Sample("cholesky", "torch.cholesky(x @ x.mT + 3 * torch.eye(x.shape[-1], dtype=x.dtype))", x=normal(3, 3)),
+    Sample("cholesky", "(x @ x.mT + 3 * torch.eye(x.shape[-1], dtype=x.dtype)).cholesky(upper=True)", x=normal(2, 2, 2)),
     Sample("cholesky_inverse", "torch.cholesky_inverse(x.tril())", x=spd(3)),
     Sample("cholesky_inverse", "torch.cholesky_inverse(x.triu(), upper=True)", x=spd(2, 2)),
     Sample("cholesky_inverse", "x.tril().cholesky_inverse()", x=hermitian(2)),

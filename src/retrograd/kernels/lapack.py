@@ -109,7 +109,7 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
     """Both factors in one matrix, the rows exchanged (counted from 1), and the place of the first zero pivot, or 0."""
-    return each(np, _getrf, (x, 2))  # type: ignore[return-value]
+    return each(np, _getrf, (x, 2))
 
 
 def _getrf(a: Any) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
 def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     """The rows of ``x`` exchanged as ``pivots`` say, one after the other (or back again)."""
     size = x.shape[-2]
-    flat = pivots.reshape(-1, pivots.shape[-1])
+    flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
     order = np.empty((flat.shape[0], size), np.int64)
     order[:] = np.arange(size)
     which = np.arange(flat.shape[0])
@@ -157,9 +157,9 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
             return a.copy(), cpu.zeros(min(a.shape), a.dtype)
-        return routine("geqrf", a)(a)[:2]  # type: ignore[no-any-return]
+        return routine("geqrf", a)(a)[:2]
 
-    return each(np, one, (x, 2))  # type: ignore[return-value]
+    return each(np, one, (x, 2))
 
 
 def householder_product(np: Any, x: Any, tau: Any) -> Any:
@@ -203,7 +203,7 @@ def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
         factors, pivots, info = routine("hetrf" if hermitian else "sytrf", a)(a, lower=1)
         return factors, pivots.astype(cpu.int32), cpu.int32(info)
 
-    return each(np, one, (x, 2))  # type: ignore[return-value]
+    return each(np, one, (x, 2))
 
 
 def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:

@@ -339,8 +339,8 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
     else:
         s = svdvals(input)
         *batch, n, m = input._array.shape
-        u = input.new_zeros((*batch, n, n))  # type: ignore[attr-defined]
-        v = transpose(input.new_zeros((*batch, m, m)), -2, -1)  # type: ignore[attr-defined]
+        u = input.new_zeros((*batch, n, n))
+        v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
         found = u, s, v
     return _OldSvd(_written(out, found))
 
@@ -364,7 +364,7 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     def times(x: Tensor, turned: bool) -> Tensor:
         pair = [transpose(each, -2, -1).conj() if turned else each for each in (A, M) if each is not None]
         found = matmul(pair[0], x)
-        return found if M is None else found - matmul(pair[1], x)  # type: ignore[operator,no-any-return]
+        return found if M is None else found - matmul(pair[1], x)
 
     found: Tensor = qr(times(start, False))[0]
     for _ in range(niter):
@@ -386,7 +386,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     turned = transpose(basis, -2, -1).conj()
     small = matmul(turned, A)
     if M is not None:
-        small = small - matmul(turned, M)  # type: ignore[operator]
+        small = small - matmul(turned, M)
     u, s, vh = svd_block(small, False)
     u, v = matmul(basis, u), transpose(vh, -2, -1).conj()
     return (v, s, u) if wide else (u, s, v)
@@ -403,7 +403,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if center:
-        A = A - A.mean(dim=(-2,), keepdim=True)  # type: ignore[attr-defined]
+        A = A - A.mean(dim=(-2,), keepdim=True)
     return svd_lowrank(A, q, niter)
 
 

@@ -101,7 +101,7 @@ def einsum(*args: Any) -> Tensor:
     laid = [_laid_out(x, names, layout) for x, names in zip(operands, terms, strict=True)]
     if len(laid) == 1:
         axes = tuple(range(len(result), len(layout)))
-        return _reduce.sum(laid[0], axes) if axes else laid[0]  # type: ignore[no-any-return]
+        return _reduce.sum(laid[0], axes) if axes else laid[0]
     found = _contracted(laid, len(result), _path(equation, operands, terms, result))
     return view(found, found._array.shape[: len(result)]) if summed else found
 
@@ -269,7 +269,9 @@ def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | Non
     while len(laid) > 1:
         i, j = sorted(next(steps, (0, 1)))
         y, x = laid.pop(j), laid.pop(i)
-        both, left, right = [], [], []
+        both: list[int] = []
+        left: list[int] = []
+        right: list[int] = []
         for dim in dims:
             in_x, in_y = x._array.shape[dim] != 1, y._array.shape[dim] != 1
             if in_x and in_y:
@@ -286,7 +288,7 @@ def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | Non
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
     """The product of two operands summed over dimensions that both have, as one batched matrix product."""
     if not summed:
-        return x * y  # type: ignore[operator,no-any-return]
+        return x * y
     a, b = x._array.shape, y._array.shape
     rest = [dim for dim in range(len(a)) if dim not in summed]
     batch = [dim for dim in rest if a[dim] != 1 != b[dim]]

@@ -321,7 +321,7 @@ def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpo
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if size != self.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    if tau.shape[-1] > self.shape[-1]:
+    if tau.shape[-1] != min(size, self.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _check_reflectors("torch.ormqr", self, tau)
     _same_numbers("torch.ormqr", self, ("tau", tau), ("other", other))

@@ -174,7 +174,7 @@ def _trace_arrays(a: Any, b: Any) -> Any:
 
 
 def _trace_tensors(a: Tensor, b: Tensor) -> Tensor:
-    found: Tensor = (a.conj() * b).sum((-1, -2))  # type: ignore[attr-defined]
+    found: Tensor = (a.conj() * b).sum((-1, -2))
     return found
 
 

@@ -38,7 +38,7 @@ def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
             f"{name}: the dtype of the input ({dtypes.scalar_name(A.dtype)}) should be convertible without narrowing to "
             f"the specified dtype ({dtypes.scalar_name(dtype)})"
         )
-    found: Tensor = A.to(dtype)  # type: ignore[attr-defined]
+    found: Tensor = A.to(dtype)
     return found
 
 
@@ -116,7 +116,7 @@ def cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     if p in (None, 2, -2):
         values = svdvals(A)
         top, bottom = narrow(values, -1, 0, 1), narrow(values, -1, -1, 1)
-        ratio: Tensor = bottom / top if p == -2 else top / bottom  # type: ignore[operator]
+        ratio: Tensor = bottom / top if p == -2 else top / bottom
         found = squeeze(ratio, -1)
     else:
         square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
@@ -127,14 +127,23 @@ def cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
 def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
     if p == "nuc":  # the inverse must exist
         values = svdvals(A)
-        return values.sum(-1) * (1 / values).sum(-1)  # type: ignore[attr-defined,operator,no-any-return]
+        return values.sum(-1) * (1 / values).sum(-1)
     inverse, info = inv_ex(A)
     singular = info._array.reshape((*info._array.shape, 1, 1)) != 0
     if singular.any():
         inverse = FUNCTIONS["masked_fill"](inverse, wrap(singular), math.inf)
-    product = matrix_norm(A, p) * matrix_norm(inverse, p)  # type: ignore[operator]
-    found: Tensor = FUNCTIONS["nan_to_num"](product, nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    product = matrix_norm(A, p) * matrix_norm(inverse, p)
+    found: Tensor = without_nan(product)
     return found
+
+
+@block("without_nan", "NanToNumBackward0")
+def without_nan(np: Any, self: Any, /) -> Any:
+    """``self`` with infinity in place of nan."""
+    return np.where(np.isnan(self), np.asarray(np.inf).astype(self.dtype), self)
+
+
+without_nan.derivative(self=lambda F, g, self: F.where_else(F.isfinite(self), g))
 
 
 @block("matrix_rank_block")
@@ -159,7 +168,7 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     atol, rtol = (each._array if isinstance(each, Tensor) else each for each in (atol, rtol))
     detached = A.detach()
-    values = eigvalsh(detached).abs() if hermitian else svdvals(detached)  # type: ignore[attr-defined]
+    values = eigvalsh(detached).abs() if hermitian else svdvals(detached)
     found: Tensor = matrix_rank_block(values, max(x.shape[-2:]), atol, rtol, out=out)
     return found
 
@@ -178,7 +187,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     error = mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
-    return _reduce.sum(x.conj() * y, dim, out=out)  # type: ignore[attr-defined,no-any-return]
+    return _reduce.sum(x.conj() * y, dim, out=out)
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
@@ -186,8 +195,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")
-    powers = unsqueeze(x, -1).expand((*x._array.shape, size - 1)).cumprod(-1)  # type: ignore[attr-defined]
-    return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)  # type: ignore[attr-defined]
+    powers = unsqueeze(x, -1).expand((*x._array.shape, size - 1)).cumprod(-1)
+    return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
 
 
 @surface(name="vander", method=False)
@@ -199,7 +208,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
     size = n if N is None else N
     if size < 0:
         raise RuntimeError("N must be non-negative.")
-    found: Any = x.new_empty((n, size))  # type: ignore[attr-defined]
+    found: Any = x.new_empty((n, size))
     if size > 0:
         found[:, 0] = 1
     if size > 1:
@@ -223,9 +232,7 @@ def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
 def _power(A: Tensor, n: int) -> Tensor:
     if n == 0:
         shape = A._array.shape
-        found: Tensor = clone(A).copy_(  # type: ignore[attr-defined]
-            FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device)
-        )
+        found: Tensor = clone(A).copy_(FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device))
         return found
     if n < 0:
         A, n = inv(A), -n

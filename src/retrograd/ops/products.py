@@ -320,7 +320,7 @@ def reflected_at(input: Tensor, other: Any) -> Any:
 
 
 def _times(F: Any, g: Any, factor: Any) -> Any:
-    return g if factor == 1 else g * factor
+    return g if factor == 1 else g * factor.conjugate()
 
 
 @op(backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True)
@@ -451,7 +451,7 @@ addbmm.derivative(
 
 
 @surface(method=False)
-def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
+def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """The product of several matrices, in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])
