@@ -18,6 +18,7 @@ from .join import cat
 from .matrices import at_least_matrix, block, floating, scalar, shape_of, square
 from .products import matmul
 from .reduce import vector_norm
+from .rounding import nan_to_num
 from .shape import narrow, permute_block, squeeze, unsqueeze
 from .solve import inv, inv_ex, tolerance
 from .table import FUNCTIONS, TENSORS, surface
@@ -133,17 +134,8 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
     if singular.any():
         inverse = FUNCTIONS["masked_fill"](inverse, wrap(singular), math.inf)
     product = matrix_norm(A, p) * matrix_norm(inverse, p)
-    found: Tensor = without_nan(product)
+    found: Tensor = nan_to_num(product, nan=math.inf, posinf=math.inf, neginf=-math.inf)
     return found
-
-
-@block("without_nan", "NanToNumBackward0")
-def without_nan(np: Any, self: Any, /) -> Any:
-    """``self`` with infinity in place of nan."""
-    return np.where(np.isnan(self), np.asarray(np.inf).astype(self.dtype), self)
-
-
-without_nan.derivative(self=lambda F, g, self: F.where_else(F.isfinite(self), g))
 
 
 @block("matrix_rank_block")
