@@ -574,6 +574,108 @@ CALLS = [
     "torch.einsum('...,...', m, bm)",
     "torch.einsum('ij->i%', m)",
     "torch.einsum('i j->j1', m)",
+    # given tensors for results, names of arguments, what is no tensor
+    'torch.linalg.inv(t, out=torch.empty(0))',
+    'torch.linalg.inv(t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.inv(t, out=torch.empty(3,3,dtype=torch.float64))',
+    'torch.linalg.inv(t, out=torch.empty(3,3,dtype=torch.complex128))',
+    'torch.linalg.qr(t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64)))',
+    'torch.linalg.eigh(t, out=(torch.empty(0),torch.empty(0)))',
+    'torch.linalg.cholesky(t.mT@t, out=torch.empty(0,dtype=torch.int64))',
+    'torch.linalg.lu_factor(t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.int32)))',
+    'torch.linalg.lstsq(t, t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.int64),torch.empty(0,dtype=torch.float64)))',
+    'torch.linalg.solve(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.det(t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.slogdet(t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64)))',
+    'torch.linalg.eigvals(t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.eigvals(t, out=torch.empty(0,dtype=torch.complex128))',
+    'torch.linalg.matrix_norm(t, out=torch.empty(0,dtype=torch.float64))',
+    "torch.linalg.matrix_norm(t, 'nuc', out=torch.empty(0,dtype=torch.float64))",
+    'torch.linalg.norm(t, 2, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.cross(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.cross(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.matmul(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.matmul(t[None], t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.matmul(t[0], t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.tensordot(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.inner(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.kron(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.multi_dot([t, t], out=torch.empty(0,dtype=torch.float64))',
+    'torch.chain_matmul(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.matrix_power(t, 3, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.vecdot(t, t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.matrix_rank(t, out=torch.empty(0,dtype=torch.int64))',
+    'torch.linalg.cond(t, out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.householder_product(t, t[0], out=torch.empty(0,dtype=torch.float64))',
+    'torch.linalg.solve_triangular(t, t, upper=True, out=torch.empty(0,dtype=torch.float64))',
+    'torch.lu_unpack(*torch.linalg.lu_factor(t), out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64)))',
+    'torch.geqrf(t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64)))',
+    'torch.svd(t, out=(torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64),torch.empty(0,dtype=torch.float64)))',
+    'torch.linalg.solve(t, out=None, B=t)',
+    'torch.linalg.inv(A=t)',
+    "torch.linalg.eigh(A=t, UPLO='L')",
+    'torch.linalg.svd(A=t, full_matrices=True)',
+    "torch.linalg.qr(A=t, mode='r')",
+    'torch.linalg.lstsq(t, b=t)',
+    'torch.linalg.lstsq(input=t, b=t)',
+    'torch.linalg.lstsq(A=t, B=t)',
+    'torch.linalg.vector_norm(x=t, ord=2)',
+    "torch.linalg.matrix_norm(A=t, ord='fro', dim=(0,1))",
+    'torch.linalg.cond(input=t)',
+    'torch.linalg.cond(A=t)',
+    'torch.linalg.matrix_rank(A=t)',
+    'torch.linalg.matrix_rank(input=t)',
+    'torch.linalg.matrix_rank(t, hermitian=True)',
+    'torch.linalg.matrix_rank(t, 0.1, True)',
+    'torch.linalg.pinv(A=t)',
+    'torch.linalg.pinv(input=t)',
+    'torch.linalg.pinv(t, 0.1, True)',
+    'torch.linalg.tensorsolve(A=t, B=t[0])',
+    'torch.linalg.tensorsolve(input=t, other=t[0])',
+    'torch.linalg.cross(input=t, other=t)',
+    'torch.linalg.vecdot(x=t, y=t)',
+    'torch.linalg.det(A=t)',
+    'torch.linalg.multi_dot(tensors=[t,t])',
+    'torch.linalg.matrix_power(A=t, n=2)',
+    'torch.linalg.matrix_power(input=t, n=2)',
+    'torch.linalg.matrix_exp(A=t)',
+    'torch.matrix_exp(input=t)',
+    'torch.linalg.householder_product(input=t, tau=t[0])',
+    'torch.linalg.householder_product(A=t, tau=t[0])',
+    'torch.linalg.tensorinv(input=torch.eye(4).reshape(2,2,2,2))',
+    'torch.linalg.tensorinv(A=torch.eye(4).reshape(2,2,2,2))',
+    'torch.linalg.slogdet(A=t)',
+    'torch.linalg.svdvals(A=t)',
+    'torch.linalg.diagonal(A=t)',
+    'torch.linalg.vander(x=t)',
+    'torch.cholesky_solve(input=t, input2=t)',
+    'torch.cholesky_solve(t, L=t)',
+    'torch.cholesky_inverse(input=t)',
+    'torch.cholesky_inverse(L=t)',
+    'torch.triangular_solve(t, A=t)',
+    'torch.lu_solve(t, LU_data=t, LU_pivots=torch.ones(3,dtype=torch.int32))',
+    'torch.orgqr(input=t, input2=t[0])',
+    'torch.orgqr(t, tau=t[0])',
+    'torch.ormqr(input=t, input2=t[0], input3=t)',
+    'torch.ormqr(input=t, tau=t[0], other=t)',
+    'torch.kron(input=t, other=t)',
+    'torch.dot(input=t[0], tensor=t[0])',
+    'torch.vdot(input=t[0], other=t[0])',
+    'torch.outer(input=t[0], vec2=t[0])',
+    'torch.mv(input=t, vec=t[0])',
+    'torch.logdet(input=t)',
+    'torch.addmm(input=t, mat1=t, mat2=t)',
+    'torch.addr(input=t, vec1=t[0], vec2=t[0])',
+    'torch.linalg.eigh(3)',
+    'torch.linalg.inv([[1.]])',
+    'torch.linalg.solve(t, 2)',
+    'torch.addmm(t, t, 2)',
+    'torch.mm(t)',
+    "torch.linalg.norm(t, ord='nuc', dim=[0,1])",
+    'torch.linalg.norm(t, dim=[0])',
+    'torch.linalg.matrix_norm(t, dim=[0,1])',
+    'torch.linalg.matrix_norm(t, dim=1)',
+    'torch.linalg.cholesky(t)[0]',
 ]  # fmt: skip
 # Of linear algebra on nothing only shapes are compared: the strides of tensors without elements mean nothing.
 EMPTY = [
@@ -617,7 +719,8 @@ def inputs(torch: Any) -> dict[str, Any]:
     found["f"] = found["s"].float()
     for tensor in found.values():
         tensor.requires_grad_()
-    return {"torch": torch, "i": torch.tensor([[2, 1], [1, 3]]), **found}
+    plain = {"i": torch.tensor([[2, 1], [1, 3]]), "t": made([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]])}
+    return {"torch": torch, **plain, **found}
 
 
 def answer(torch: Any, call: str) -> Any:
@@ -627,7 +730,8 @@ def answer(torch: Any, call: str) -> Any:
         try:
             found = eval(call, inputs(torch))
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
+            # which arguments a call could have taken is PyTorch's own business
+            return f"{type(error).__name__}: {error}" if not isinstance(error, TypeError) else "TypeError"
     return described(torch, found, call not in EMPTY)
 
 

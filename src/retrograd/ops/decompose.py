@@ -12,10 +12,10 @@ from ..core import dtypes
 from ..core.modes import recording
 from ..core.tensor import Tensor
 from ..kernels import lapack
-from .calls import write_array
 from .factor import cholesky, qr
 from .matrices import (
     LinAlgError,
+    answer,
     array_of,
     at_least_matrix,
     block,
@@ -23,12 +23,14 @@ from .matrices import (
     diagonal_of,
     floating,
     implemented,
+    into,
     part,
     plus,
     real_part,
     rows,
     shape_of,
     square,
+    tensors,
     with_diagonal,
 )
 from .named import named
@@ -115,8 +117,8 @@ eigh_block.derivative(self=_eigh_rule)
 _Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
 
 
-def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix (or of each of a batch): ``A = V diag(L) Vᴴ``.
+def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix (or of each of a batch): ``input = V diag(L) Vᴴ``.
 
     Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
 
@@ -124,7 +126,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    return _Eigh(eigh_block(A, _lower(UPLO), out=out))
+    return answer(_Eigh, eigh_block(input, _lower(UPLO)), out)
 
 
 @block("eigvalsh_block")
@@ -135,14 +137,14 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     return np.linalg.eigvalsh(self, UPLO) if self.size else np.zeros(self.shape[:-1], self.real.dtype)
 
 
-def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
+def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """The eigenvalues of a Hermitian matrix (or of each of a batch), ascending."""
     found: Tensor
-    if _wanted(A) and out is None:
-        found = eigh_block(A, _lower(UPLO))[0]
+    if _wanted(input):
+        found = eigh_block(input, _lower(UPLO))[0]
     else:
-        found = eigvalsh_block(A, _lower(UPLO), out=out)
-    return found
+        found = eigvalsh_block(input, _lower(UPLO))
+    return into(out, found)
 
 
 # -- Eigenvalues of any matrices -------------------------------------------------------------------------------------
@@ -192,9 +194,9 @@ eig_block.derivative(self=_eig_rule)
 _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 
-def eig(A: Tensor, *, out: Any = None) -> Any:
+def eig(input: Tensor, *, out: Any = None) -> Any:
     """Eigenvalues and eigenvectors (columns of length 1) of a square matrix, or of each of a batch; always complex."""
-    return _Eig(eig_block(A, out=out))
+    return answer(_Eig, eig_block(input), out)
 
 
 @block("eigvals_block")
@@ -204,10 +206,15 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
     return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
 
 
-def eigvals(A: Tensor, *, out: Any = None) -> Tensor:
+def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """The eigenvalues of a square matrix, or of each of a batch; always complex."""
-    found: Tensor = eig_block(A)[0] if _wanted(A) and out is None else eigvals_block(A, out=out)
-    return found
+    found: Tensor = eig_block(input)[0] if _wanted(input) else eigvals_block(input)
+    if out is not None and not out.is_complex():
+        raise RuntimeError(
+            f"torch.linalg.eigvals: Expected eigenvalues to be safely castable from {dtypes.scalar_name(found.dtype)} "
+            f"dtype, but got eigenvalues with dtype {dtypes.scalar_name(out.dtype)}"
+        )
+    return into(out, found)
 
 
 # -- Singular values -------------------------------------------------------------------------------------------------
@@ -304,7 +311,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     tensor([4., 3.])
     """
     _check_driver(driver)
-    return _Svd(svd_block(A, full_matrices, out=out))
+    return answer(_Svd, svd_block(A, full_matrices), out)
 
 
 @block("svdvals_block")
@@ -319,8 +326,8 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """The singular values of a matrix, or of each of a batch, descending."""
     _check_driver(driver)
-    found: Tensor = svd_block(A, False)[1] if _wanted(A) and out is None else svdvals_block(A, out=out)
-    return found
+    tensors("linalg_svdvals", A=A)
+    return into(out, svd_block(A, False)[1] if _wanted(A) else svdvals_block(A))
 
 
 _OldSvd = named("svd", ("U", "S", "V"))
@@ -342,16 +349,7 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
         u = input.new_zeros((*batch, n, n))
         v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
         found = u, s, v
-    return _OldSvd(_written(out, found))
-
-
-def _written(out: Any, found: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """``found``, or ``out`` with it written in."""
-    if out is None:
-        return found
-    for target, each in zip(out, found, strict=True):
-        write_array(target, each._array)
-    return tuple(out)
+    return answer(_OldSvd, found, out)
 
 
 # -- Of low rank, with random matrices (Halko, Martinsson and Tropp, 2009) --------------------------------------------

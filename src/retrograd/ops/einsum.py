@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.tensor import Tensor, dimension
 from . import reduce as _reduce
+from .matrices import into
 from .products import bmm, mm
 from .shape import permute_block, reshape, unsqueeze, view
 from .table import TENSORS, surface
@@ -56,7 +57,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
         permute_block(b, (*second, *right)), (size, -1 if size else math.prod(b._array.shape[i] for i in right))
     )
     shape = (*(a._array.shape[i] for i in left), *(b._array.shape[i] for i in right))
-    return reshape(mm(rows, columns), shape)
+    return into(out, reshape(mm(rows, columns), shape), "tensordot")
 
 
 @surface()
@@ -69,7 +70,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{list(input._array.shape)} and {list(other._array.shape)}"
         )
-    return tensordot(input, other, dims=([-1], [-1]))
+    return tensordot(input, other, dims=([-1], [-1]), out=out)
 
 
 @surface(method=False)

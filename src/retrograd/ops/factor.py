@@ -6,9 +6,9 @@ from typing import Any
 
 from ..core.tensor import Tensor, dimension
 from ..kernels import lapack
-from .calls import write_array
 from .matrices import (
     LinAlgError,
+    answer,
     at_least_matrix,
     block,
     columns,
@@ -18,6 +18,7 @@ from .matrices import (
     first_failure,
     floating,
     implemented,
+    into,
     padded,
     part,
     plus,
@@ -25,6 +26,7 @@ from .matrices import (
     scalar,
     shape_of,
     square,
+    tensors,
     with_diagonal,
 )
 from .named import named
@@ -75,7 +77,7 @@ cholesky_block.derivative(self=lambda F, g, out, upper: _cholesky_rule(F, g, out
 _CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
 
 
-def cholesky(A: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
+def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     """The lower triangular L with ``A = L Lᴴ`` (``upper``: U with ``A = Uᴴ U``) for positive definite A, or a batch.
 
     >>> import retrograd as torch
@@ -83,14 +85,14 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     tensor([[2., 0.],
             [1., 2.]])
     """
-    found, info = cholesky_ex_block(A, upper)
+    found, info = cholesky_ex_block(input, upper)
     _positive("linalg.cholesky", info._array)
-    return found if out is None else _into(out, found)
+    return into(out, found)
 
 
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """``cholesky`` and, as ``info``, the order of the minor that is not positive definite (0: none)."""
-    found = _CholeskyEx(cholesky_ex_block(A, upper, out=out))
+    found = answer(_CholeskyEx, cholesky_ex_block(input, upper), out)
     if check_errors:
         _positive("linalg.cholesky_ex", found.info._array)
     return found
@@ -99,8 +101,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
 @surface(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The triangular factor of a positive definite matrix, or of each of a batch."""
-    found: Tensor = cholesky_block(input, upper, out=out)
-    return found
+    return into(out, cholesky_block(input, upper))
 
 
 # -- QR --------------------------------------------------------------------------------------------------------------
@@ -172,13 +173,13 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 
     ``mode``: ``reduced``, ``complete`` (square Q), or ``r`` (Q is empty).
     """
-    return _LinalgQr(qr_block(A, mode, out=out))
+    return answer(_LinalgQr, qr_block(A, mode), out)
 
 
 @surface(name="qr")
 def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Q with orthonormal columns and upper triangular R with ``input = Q R``; square Q unless ``some``."""
-    return _Qr(qr_block(input, "reduced" if some else "complete", out=out))
+    return answer(_Qr, qr_block(input, "reduced" if some else "complete"), out)
 
 
 @block("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
@@ -201,7 +202,7 @@ _Geqrf = named("geqrf", ("a", "tau"))
 @surface()
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """The QR factorisation as LAPACK leaves it: R with reflectors below its diagonal, and their factors."""
-    return _Geqrf(geqrf_block(input, out=out))
+    return answer(_Geqrf, geqrf_block(input), out)
 
 
 # -- Products of reflectors ------------------------------------------------------------------------------------------
@@ -298,16 +299,15 @@ def _householder_rule(which: int) -> Any:
 householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1))
 
 
-def householder_product(A: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
+def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
     """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
-    found: Tensor = householder_block(A, tau, out=out)
-    return found
+    return into(out, householder_block(input, tau))
 
 
 @surface()
-def orgqr(input: Tensor, tau: Tensor) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
-    return householder_product(input, tau)
+    return householder_product(input, input2)
 
 
 @block("ormqr_block", "OrmqrBackward0")
@@ -345,11 +345,10 @@ ormqr_block.derivative(self=_ormqr_rule(0), tau=_ormqr_rule(1), other=_ormqr_rul
 
 @surface()
 def ormqr(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
+    input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
 ) -> Tensor:
-    """``Q @ other`` (``other @ Q`` if not ``left``) with the square Q of reflectors, or with its adjoint."""
-    found: Tensor = ormqr_block(input, tau, other, left, transpose, out=out)
-    return found
+    """``Q @ input3`` (``input3 @ Q`` if not ``left``) with the square Q of reflectors, or with its adjoint."""
+    return into(out, ormqr_block(input, input2, input3, left, transpose))
 
 
 # -- LU --------------------------------------------------------------------------------------------------------------
@@ -445,21 +444,16 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     factors, pivots, info = lu_factor_block(A)
     _regular("linalg.lu_factor", info._array)
     found = (factors, pivots)
-    return _LuFactor(found if out is None else tuple(_into(a, b) for a, b in zip(out, found, strict=True)))
+    return answer(_LuFactor, found, out)
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``lu_factor`` and, as ``info``, the place of the first zero pivot (0: none)."""
     _pivoting(pivot)
-    found = _LuFactorEx(lu_factor_block(A, out=out))
+    found = answer(_LuFactorEx, lu_factor_block(A), out)
     if check_errors:
         _regular("linalg.lu_factor_ex", found.info._array)
     return found
-
-
-def _into(out: Tensor, found: Tensor) -> Tensor:
-    write_array(out, found._array)
-    return out
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
@@ -495,7 +489,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     _pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
     found = (exchanged, low, high)
-    return _LinalgLu(found if out is None else tuple(_into(a, b) for a, b in zip(out, found, strict=True)))
+    return answer(_LinalgLu, found, out)
 
 
 @block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
@@ -530,7 +524,7 @@ def lu_unpack(
         )
     low, high, exchanged = lu_unpack_block(LU_data, LU_pivots, unpack_data, unpack_pivots)
     found = (exchanged, low, high)
-    return _LuUnpack(found if out is None else tuple(_into(a, b) for a, b in zip(out, found, strict=True)))
+    return answer(_LuUnpack, found, out)
 
 
 _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
@@ -542,7 +536,7 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
     found = lu_factor_ex(A, pivot=pivot)
     given = tuple(found) if get_infos else tuple(found)[:2]
     if out is not None:
-        given = tuple(_into(a, b) for a, b in zip(out, given, strict=True))
+        given = tuple(into(a, b) for a, b in zip(out, given, strict=True))
     return _LuWithInfo(given) if get_infos else given
 
 
@@ -584,6 +578,7 @@ def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
 ) -> Tensor:
     """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``; ``adjoint``: with Aᴴ) from ``lu_factor(A)``."""
+    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
     floating("linalg.lu_solve", factors)
     if factors.dtype != b.dtype:
@@ -603,8 +598,7 @@ def lu_solve(
             "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
             f"{list(exchanged.shape)} instead"
         )
-    found: Tensor = lu_solve_block(LU, pivots, B, left, adjoint, out=out)
-    return found
+    return into(out, lu_solve_block(LU, pivots, B, left, adjoint))
 
 
 @surface(name="lu_solve")
@@ -644,17 +638,17 @@ def _definite(name: str, info: Any) -> None:
         raise RuntimeError(f"torch.{name}: {failed[0]}Unknown error code: {failed[1]}.")
 
 
-def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
+def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     """L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and the pivots as LAPACK lists them."""
-    factors, pivots, info = ldl_factor_block(A, hermitian)
+    factors, pivots, info = ldl_factor_block(input, hermitian)
     _definite("linalg.ldl_factor", info._array)
     found = (factors, pivots)
-    return _LdlFactor(found if out is None else tuple(_into(a, b) for a, b in zip(out, found, strict=True)))
+    return answer(_LdlFactor, found, out)
 
 
-def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """``ldl_factor`` and, as ``info``, the place of the first zero block of D (0: none)."""
-    found = _LdlFactorEx(ldl_factor_block(A, hermitian, out=out))
+    found = answer(_LdlFactorEx, ldl_factor_block(input, hermitian), out)
     if check_errors:
         _definite("linalg.ldl_factor_ex", found.info._array)
     return found
@@ -672,6 +666,7 @@ ldl_solve_block.derivative(self=_ldl_refused, B=_ldl_refused)
 
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
     """The X with ``A @ X = B`` from ``ldl_factor(A)``."""
+    tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     square("torch.linalg.ldl_solve", factors)
     dimension(-2, b.ndim)
@@ -685,5 +680,4 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
             f"torch.linalg.ldl_solve: Expected LD and B to have the same dtype, but found LD of type {scalar(factors)} "
             f"and B of type {scalar(b)} instead"
         )
-    found: Tensor = ldl_solve_block(LD, pivots, B, hermitian, out=out)
-    return found
+    return into(out, ldl_solve_block(LD, pivots, B, hermitian))

@@ -15,7 +15,7 @@ from .calls import mismatch
 from .cast import clone
 from .decompose import eigvalsh, svdvals
 from .join import cat
-from .matrices import at_least_matrix, block, floating, scalar, shape_of, square
+from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
 from .products import matmul
 from .reduce import vector_norm
 from .rounding import nan_to_num
@@ -44,15 +44,16 @@ def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
 
 
 def matrix_norm(
-    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
+    input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
     """The norm of matrices: ``fro``, ``nuc``, 2, -2 (by singular values), 1, -1 (columns), inf, -inf (rows)."""
     name = "linalg.matrix_norm"
-    at_least_matrix(name, A._array)
-    floating(name, A._array)
+    tensors("linalg_matrix_norm", input=input)
+    at_least_matrix(name, input._array)
+    floating(name, input._array)
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
-    ndim = A._array.ndim
+    ndim = input._array.ndim
     over, beside = (dimension(each, ndim) for each in dim)
     if over == beside:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -61,18 +62,18 @@ def matrix_norm(
     if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if ord == "fro":
-        return vector_norm(_wider(name, A, dtype), 2, (over, beside), keepdim, out=out)
-    A = _wider(name, A, dtype)
+        return vector_norm(_wider(name, input, dtype), 2, (over, beside), keepdim, out=out)
+    input = _wider(name, input, dtype)
     if ord in ("nuc", 2, -2):
-        found = _by_singular_values(A, ord, over, beside, keepdim)
+        found = _by_singular_values(input, ord, over, beside, keepdim)
     else:
         if abs(ord) == math.inf:
             over, beside = beside, over
-        sums = vector_norm(A, 1, over, keepdim)
+        sums = vector_norm(input, 1, over, keepdim)
         if not keepdim and beside > over:
             beside -= 1
         found = (_reduce.amax if ord > 0 else _reduce.amin)(sums, beside, keepdim)
-    return found if out is None else out.copy_(found)
+    return into(out, found)
 
 
 def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bool) -> Tensor:
@@ -91,23 +92,23 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 
 
 def norm(
-    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
+    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
     """The norm of a vector or a matrix, as ``ord`` and ``dim`` say (see ``vector_norm`` and ``matrix_norm``)."""
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(axes)}")
-    ndim = A._array.ndim
+    ndim = input._array.ndim
     if ord is not None and axes is None and ndim not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
     if ord is not None and (isinstance(ord, str) or (ndim if axes is None else len(axes)) == 2):
-        return matrix_norm(A, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype, out=out)
-    return vector_norm(A, 2 if ord is None else ord, axes, keepdim, dtype=dtype, out=out)
+        return matrix_norm(input, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, 2 if ord is None else ord, axes, keepdim, dtype=dtype, out=out)
 
 
-def cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
+def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """The condition number of matrices: the norm of each times that of its inverse (``p`` as in ``matrix_norm``)."""
-    x = A._array
+    x = input._array
     if x.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
@@ -115,14 +116,14 @@ def cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     if not x.size:
         return wrap(numpy.zeros(x.shape[:-2], x.real.dtype))
     if p in (None, 2, -2):
-        values = svdvals(A)
+        values = svdvals(input)
         top, bottom = narrow(values, -1, 0, 1), narrow(values, -1, -1, 1)
         ratio: Tensor = bottom / top if p == -2 else top / bottom
         found = squeeze(ratio, -1)
     else:
         square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
-        found = _cond_by_inverse(A, p)
-    return found if out is None else out.copy_(found)
+        found = _cond_by_inverse(input, p)
+    return into(out, found)
 
 
 def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
@@ -149,20 +150,19 @@ def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) ->
 
 
 def matrix_rank(
-    A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False, out: Any = None
+    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
     """How many singular values of each matrix are above ``max(atol, rtol * the largest)``."""
-    x = A._array
+    x = input._array
     at_least_matrix("torch.linalg.matrix_rank", x, "input")
     if x.dtype.kind not in "fc":
         raise RuntimeError("This function doesn't handle types other than float and double")
     if tol is not None:
         atol, rtol = tol, 0.0
     atol, rtol = (each._array if isinstance(each, Tensor) else each for each in (atol, rtol))
-    detached = A.detach()
+    detached = input.detach()
     values = eigvalsh(detached).abs() if hermitian else svdvals(detached)
-    found: Tensor = matrix_rank_block(values, max(x.shape[-2:]), atol, rtol, out=out)
-    return found
+    return into(out, matrix_rank_block(values, max(x.shape[-2:]), atol, rtol))
 
 
 # -- Products of vectors ---------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
     square("linalg.matrix_power", input._array)
     found = _power(input, n)
-    return found if out is None else out.copy_(found)
+    return into(out, found, "matmul")
 
 
 def _power(A: Tensor, n: int) -> Tensor:

@@ -17,6 +17,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from .calls import broadcast_error
 from .cast import clone, contiguous
 from .inner import expand
+from .matrices import c_name, into
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -25,13 +26,7 @@ F: Any = TENSORS
 
 def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the same dtype, but got: {} != {}") -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(what.format(_c_name(a), _c_name(b)))
-
-
-def _c_name(x: Any) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "bool": "bool",
-            "bfloat16": "c10::BFloat16"}.get(str(x.dtype), str(x.dtype))  # fmt: skip
+        raise RuntimeError(what.format(c_name(a), c_name(b)))
 
 
 # -- Products --------------------------------------------------------------------------------------------------------
@@ -236,8 +231,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
-        return mm(unsqueeze(input, 0), other).squeeze_(0)
-    return _batched(input, other)
+        return into(out, mm(unsqueeze(input, 0), other).squeeze_(0), "matmul")
+    return into(out, _batched(input, other), "matmul")
 
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
@@ -485,7 +480,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
     found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
-    return found if out is None else out.copy_(found)
+    return into(out, found, "mm")
 
 
 def _check_chain(given: list[Tensor]) -> None:
@@ -501,7 +496,7 @@ def _check_chain(given: list[Tensor]) -> None:
         if each._array.dtype != given[0]._array.dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{_c_name(given[0]._array)} and tensor {i} {_c_name(each._array)}"
+                f"{c_name(given[0]._array)} and tensor {i} {c_name(each._array)}"
             )
 
 
@@ -537,7 +532,7 @@ cross_block.derivative(
 )
 
 
-def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim``."""
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -551,16 +546,17 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
             f"{other._array.shape[dim]}"
         )
-    return cross_block(expand(input, shape), expand(other, shape), at)
+    found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
+    return into(out, found)
 
 
-def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
     if dim is None:
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return cross(input, other, dim=dim)
+    return cross(input, other, dim=dim, out=out)
 
 
 surface(name="cross")(_torch_cross)
@@ -583,4 +579,4 @@ def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         F.mul(reshape(input, tuple(wide)), reshape(other, tuple(long))),
         tuple(x * y for x, y in zip(a, b, strict=True)),
     )
-    return found if out is None else out.copy_(found)
+    return into(out, found, "mul")

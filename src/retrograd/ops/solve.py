@@ -14,6 +14,7 @@ from .calls import mismatch
 from .join import where_
 from .matrices import (
     LinAlgError,
+    answer,
     array_of,
     at_least_matrix,
     block,
@@ -22,11 +23,13 @@ from .matrices import (
     first_failure,
     floating,
     implemented,
+    into,
     plus,
     rows,
     scalar,
     shape_of,
     square,
+    tensors,
     triangle,
 )
 from .named import named
@@ -102,8 +105,7 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    found: Tensor = inv_block(A, out=out)
-    return found
+    return into(out, inv_block(A))
 
 
 @surface(name="inverse")
@@ -114,7 +116,7 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """The inverse and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = _InvEx(inv_ex_block(A, out=out))
+    found = answer(_InvEx, inv_ex_block(A), out)
     if check_errors:
         _not_singular("linalg.inv_ex", found.info._array)
     return found
@@ -197,6 +199,7 @@ def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _side(A: Tensor, B: Tensor, left: bool) -> bool:
     """Whether B holds vectors; refuses what does not fit to A."""
+    tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
     if A._array.dtype != B._array.dtype or len(a) < 2 or a[-1] != a[-2]:
         return is_vector(a, b)  # the kernel tells
@@ -213,13 +216,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    found: Tensor = solve_block(A, B, left, _side(A, B, left), out=out)
-    return found
+    return into(out, solve_block(A, B, left, _side(A, B, left)))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = _SolveEx(solve_ex_block(A, B, left, _side(A, B, left), out=out))
+    found = answer(_SolveEx, solve_ex_block(A, B, left, _side(A, B, left)), out)
     if check_errors:
         _solvable("linalg.solve_ex", found.info._array)
     return found
@@ -252,16 +254,16 @@ solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 
 
 def solve_triangular(
-    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
+    input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
-    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for triangular A, of which only the triangle is read."""
-    a, b = A._array, B._array
+    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for triangular A, of which only one triangle is read."""
+    tensors("linalg_solve_triangular", input=input, B=B)
+    a, b = input._array, B._array
     at_least_matrix("linalg.solve_triangular", a)
     at_least_matrix("linalg.solve_triangular", b, "B")
     square("linalg.solve_triangular", a)
     compatible("linalg.solve_triangular", a.shape, b.shape, left)
-    found: Tensor = solve_triangular_block(A, B, upper, left, unitriangular, out=out)
-    return found
+    return into(out, solve_triangular_block(input, B, upper, left, unitriangular))
 
 
 @block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
@@ -324,7 +326,7 @@ def triangular_solve(
                 "instead"
             )
     _old_sizes("triangular_solve", A._array, input._array)
-    return _TriangularSolve(triangular_solve_block(input, A, upper, transpose, unitriangular, out=out))
+    return answer(_TriangularSolve, triangular_solve_block(input, A, upper, transpose, unitriangular), out)
 
 
 # -- From a Cholesky factor ------------------------------------------------------------------------------------------
@@ -361,8 +363,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
             "instead."
         )
     _old_sizes("cholesky_solve", factor, b)
-    found: Tensor = cholesky_solve_block(input, input2, upper, out=out)
-    return found
+    return into(out, cholesky_solve_block(input, input2, upper))
 
 
 @block("cholesky_inverse_block", "CholeskyInverseBackward0")
@@ -385,8 +386,7 @@ cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 @surface()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The inverse of a matrix, from its Cholesky factor."""
-    found: Tensor = cholesky_inverse_block(input, upper, out=out)
-    return found
+    return into(out, cholesky_inverse_block(input, upper))
 
 
 # -- Determinants ----------------------------------------------------------------------------------------------------
@@ -460,8 +460,7 @@ cofactors_backward.derivative(
 @surface()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    found: Tensor = det_block(input, out=out)
-    return found
+    return into(out, det_block(input))
 
 
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
@@ -496,12 +495,12 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 @surface()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return _Slogdet(slogdet_block(input, out=out))
+    return answer(_Slogdet, slogdet_block(input), out)
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return _LinalgSlogdet(slogdet_block(A, out=out))
+    return answer(_LinalgSlogdet, slogdet_block(A), out)
 
 
 @surface()
@@ -562,20 +561,20 @@ def _threshold(x: Any) -> Any:
 
 
 def pinv(
-    A: Tensor, rtol: Any = None, *, atol: Any = None, hermitian: bool = False, rcond: Any = None, out: Any = None
+    input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
     """The pseudoinverse (Moore, Penrose) of a matrix, or of each of a batch.
 
     Singular values up to ``max(atol, rtol * the largest)`` count as zero.
     """
-    x = A._array
+    tensors("linalg_pinv", input=input)
+    x = input._array
     if x.ndim < 2 or x.dtype.kind not in "fc":
         raise RuntimeError(
             f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
-    found: Tensor = pinv_block(A, _threshold(atol), _threshold(rtol if rcond is None else rcond), hermitian, out=out)
-    return found
+    return into(out, pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian))
 
 
 @surface()
@@ -634,30 +633,31 @@ lstsq_block.derivative(self=_lstsq_rule("self"), B=_lstsq_rule("B"))
 _Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
+def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """The X that makes ``|A @ X - B|`` least, the squared remainders, the rank and the singular values of A.
 
     ``driver``: LAPACK's ``gelsy`` (default), ``gels`` (full rank), ``gelsd`` or ``gelss`` (by singular values).
     """
-    a, b = A._array, B._array
+    tensors("linalg_lstsq", input=input, b=b)
+    a, right = input._array, b._array
     if a.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
-    if b.ndim < 1:
+    if right.ndim < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
-    if a.dtype != b.dtype:
+    if a.dtype != right.dtype:
         raise RuntimeError(
             "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-            f"{scalar(a)} and other's dtype {scalar(b)}"
+            f"{scalar(a)} and other's dtype {scalar(right)}"
         )
-    if a.ndim - b.ndim not in (0, 1):
+    if a.ndim - right.ndim not in (0, 1):
         raise RuntimeError(
             "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         )
-    vector = a.ndim - b.ndim == 1
-    error = mismatch(a.shape[:-2], b.shape[: -1 if vector else -2])
+    vector = a.ndim - right.ndim == 1
+    error = mismatch(a.shape[:-2], right.shape[: -1 if vector else -2])
     if error is not None:
         raise error
-    if a.shape[-2] != b.shape[-1 if vector else -2]:
+    if a.shape[-2] != right.shape[-1 if vector else -2]:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2})")
     if driver is not None and driver not in DRIVERS:
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
@@ -666,15 +666,15 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None,
     implemented("linalg_lstsq_cpu", a)
     if rcond is None:
         rcond = float(numpy.finfo(a.dtype).eps) * max(a.shape[-2:])
-    return _Lstsq(lstsq_block(A, B, rcond, driver or "gelsy", vector, out=out))
+    return answer(_Lstsq, lstsq_block(input, b, rcond, driver or "gelsy", vector), out)
 
 
 # -- Tensors as matrices ---------------------------------------------------------------------------------------------
 
 
-def tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
-    """The inverse of ``tensordot(A, ., ind)``: A seen as a matrix whose rows are its first ``ind`` dimensions."""
-    shape = A._array.shape
+def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
+    """The inverse of ``tensordot(input, ., ind)``: ``input`` seen as a matrix whose rows are its first ``ind`` dimensions."""
+    shape = input._array.shape
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     before, after = math.prod(shape[:ind]), math.prod(shape[ind:])
@@ -683,23 +683,23 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{after} != {before}"
         )
-    found = reshape(inv_block(reshape(A, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
-    return found if out is None else out.copy_(found)
+    found = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
+    return into(out, found)
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
-    """The X with ``tensordot(A, X, X.ndim) = B``; ``dims`` of A are moved to its end first."""
-    ndim = A._array.ndim
+def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
+    """The X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
+    ndim = input._array.ndim
     if dims is not None:
         gone = [dim % ndim for dim in dims]
-        A = permute_block(A, (*(i for i in range(ndim) if i not in gone), *gone))
-    shape = A._array.shape
-    known = B._array.ndim
-    before, after = B._array.size, math.prod(shape[known:])
+        input = permute_block(input, (*(i for i in range(ndim) if i not in gone), *gone))
+    shape = input._array.shape
+    known = other._array.ndim
+    before, after = other._array.size, math.prod(shape[known:])
     if before != after:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             f"but got {after} != {before}"
         )
-    found = reshape(solve(reshape(A, (after, after)), reshape(B, (-1,))), shape[known:])
-    return found if out is None else out.copy_(found)
+    found = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
+    return into(out, found)
