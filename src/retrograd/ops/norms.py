@@ -11,12 +11,12 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import lapack
 from . import reduce as _reduce
-from .calls import mismatch
 from .cast import clone
 from .decompose import eigvalsh, svdvals
 from .join import cat
 from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
 from .products import matmul
+from .promote import mismatch
 from .reduce import vector_norm
 from .rounding import nan_to_num
 from .shape import narrow, permute_block, squeeze, unsqueeze

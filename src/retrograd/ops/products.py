@@ -14,10 +14,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from .calls import broadcast_error
 from .cast import clone, contiguous
 from .inner import expand
 from .matrices import c_name, into
+from .promote import broadcast_error
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 

@@ -16,9 +16,10 @@ from ..core.modes import recording
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
 from ..core.views import Geometry, bump, check_in_place, geometry
-from .calls import broadcast_error, mismatch, write_array
+from .calls import write_array
 from .cast import clone, to
 from .inner import _as_strided_of, expand
+from .promote import broadcast_error, mismatch
 from .rules import check_parts
 from .table import ARRAYS, TENSORS, op, surface
 

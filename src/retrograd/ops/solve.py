@@ -10,7 +10,6 @@ import numpy
 
 from ..core.tensor import Tensor
 from ..kernels import lapack
-from .calls import mismatch
 from .join import where_
 from .matrices import (
     LinAlgError,
@@ -34,6 +33,7 @@ from .matrices import (
 )
 from .named import named
 from .products import matmul
+from .promote import mismatch
 from .shape import permute_block, reshape
 from .table import ARRAYS, TENSORS, surface
 
