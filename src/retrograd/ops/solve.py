@@ -34,6 +34,7 @@ from .matrices import (
 from .named import named
 from .products import matmul
 from .promote import mismatch
+from .reduce import product_of_others
 from .shape import permute_block, reshape
 from .table import ARRAYS, TENSORS, surface
 
@@ -398,7 +399,8 @@ def det_block(np: Any, self: Any, /) -> Any:
     square("linalg.det", self)
     floating("linalg.det", self)
     implemented("lu_cpu", self)
-    return np.linalg.det(self)
+    with numpy.errstate(all="ignore"):  # too large for its dtype is infinite
+        return np.linalg.det(self)
 
 
 det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self))
@@ -408,11 +410,7 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 def cofactors(np: Any, self: Any, /) -> Any:
     """The gradient of the determinant, right for singular matrices too: from the singular values, leaving out one each."""
     u, s, vh = np.linalg.svd(self)
-    size = s.shape[-1]
-    others = np.ones_like(s)
-    for i in range(size):
-        keep = [j for j in range(size) if j != i]
-        others[..., i] = np.multiply.reduce(s[..., keep], axis=-1)
+    others = product_of_others.op.kernel(np, s, -1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
     return np.conj(phase)[..., None, None] * np.matmul(u * others[..., None, :], vh)
 
@@ -425,11 +423,8 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     """The gradient of ``cofactors``: in the basis of the singular vectors each pair of singular values is left out."""
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
-    others = np.zeros((*s.shape, size), s.dtype)
-    for i in range(size):
-        for j in range(i):
-            keep = [k for k in range(size) if k not in (i, j)]
-            others[..., i, j] = others[..., j, i] = np.multiply.reduce(s[..., keep], axis=-1)
+    apart = ~np.eye(size, dtype=bool)
+    others = product_of_others.op.kernel(np, np.where(apart, s[..., None, :], 1), -1) * apart
     turned = lapack.turned(np.matmul(lapack.turned(u), np.matmul(slope, lapack.turned(vh))))
     inner = -others * turned
     sums = np.matmul(others, np.einsum("...ii->...i", turned)[..., None])[..., 0]
