@@ -408,7 +408,11 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @block("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """The gradient of the determinant, right for singular matrices too: from the singular values, leaving out one each."""
+    """The gradient of the determinant; for singular matrices from the singular values, leaving out one each."""
+    with numpy.errstate(all="ignore"):
+        whole = np.linalg.det(self)
+    if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
+        return np.conj(whole)[..., None, None] * lapack.turned(np.linalg.inv(self))
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, -1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
