@@ -21,7 +21,17 @@ from ..ops.activate import (
     softmax,
     softplus,
 )
+from ..ops.convolve import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from ..ops.linalg import addmm, matmul
+from ..ops.pad import pad
 from ..ops.pointwise import relu, sigmoid, tanh
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
@@ -91,6 +101,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 __all__ = [
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "pad",
     "cross_entropy", "dropout", "elu", "gelu", "hardtanh", "l1_loss", "leaky_relu", "linear", "log_softmax",
     "logsigmoid", "mse_loss", "nll_loss", "one_hot", "relu", "relu6", "sigmoid", "silu", "softmax", "softmin",
     "softplus", "tanh",
