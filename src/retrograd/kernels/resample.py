@@ -37,6 +37,11 @@ class Taps:
         return found
 
     @cached_property
+    def picks(self) -> list[Any]:
+        """For each tap what takes its inputs along the axis: a slice where they stand in even steps, else an index."""
+        return [regular(column) for column in self.index.T]
+
+    @cached_property
     def turned(self) -> Taps:
         """The adjoint map."""
         rows, columns = numpy.nonzero(self.matrix.T)
@@ -58,8 +63,8 @@ def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     # What shrinks most goes first.
     for axis, taps in sorted(zip(axes, plan, strict=True), key=lambda each: each[1].out / max(each[1].size, 1)):
         found = _along(np, found, axis, taps)
-    if found is x:
-        found = x.copy()
+    if found is x or found.base is not None:
+        found = found.copy()
     return laid_as(np, found.astype(dtype, copy=False), x)
 
 
@@ -72,15 +77,35 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         flat = x.reshape(before, shape[axis], after)
         made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
         return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
-    index = np.asarray(taps.index)
     total = None
-    for k in range(width):
-        part = x.take(index[:, k], axis)
+    for k, pick in enumerate(taps.picks):
+        part = picked(np, x, axis, pick)
         if taps.weight is not None:
             weight = np.asarray(taps.weight[:, k]).astype(x.dtype)
-            part *= weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
-        total = part if total is None else np.add(total, part, out=total)
+            part = part * weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
+        if total is None:
+            total = part.copy() if part.base is not None and width > 1 else part
+        else:
+            total += part
     return total
+
+
+def regular(places: Any) -> Any:
+    """``places`` as a slice if they go up in even steps."""
+    count = len(places)
+    if count == 0:
+        return slice(0, 0)
+    step = int(places[1] - places[0]) if count > 1 else 1
+    if step < 1 or (numpy.diff(places) != step).any():
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1, step)
+
+
+def picked(np: Any, x: Any, axis: int, pick: Any) -> Any:
+    """The elements at ``pick`` (of :func:`regular`) along an axis: a view where that is possible."""
+    if isinstance(pick, slice):
+        return x[(slice(None),) * axis + (pick,)]
+    return x.take(np.asarray(pick), axis)
 
 
 # -- Averages --------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from . import (
     linalg,
     pad,
     pointwise,
+    pool,
     random,
     reduce,
     shape,
@@ -69,6 +70,6 @@ def add_method(name: str, function: Any) -> None:
 __all__ = [
     "add_method",
     "activate", "cast", "compare", "convolve", "create", "index", "inner", "install", "join", "linalg", "pad",
-    "pointwise", "random", "reduce", "shape", "sort",
+    "pointwise", "pool", "random", "reduce", "shape", "sort",
 ]  # fmt: skip
 install()
