@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from .layout import widened, windows
+from .layout import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18
@@ -113,17 +113,6 @@ class Plan:
         whole = size * self.out[0] * self.batch
         return np.empty(min(whole, max(BLOCK, size)), dtype)
 
-    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """Every place of the kernel, with the slices of a slab that it sees (for all output rows)."""
-        for place in product(*map(range, self.kernel)):
-            yield (
-                place,
-                tuple(
-                    slice(k * d, k * d + (o - 1) * s + 1, s)
-                    for k, d, s, o in zip(place, self.dilation, self.stride, self.out, strict=True)
-                ),
-            )
-
 
 def output_of(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
@@ -168,16 +157,11 @@ def _spread_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
     for samples, first, last in plan.blocks():
         seen = plan.seen(np, x[samples], first, last)
         count = samples.stop - samples.start
-        total, part = None, None
+        total = np.zeros((count, plan.groups, plan.single, last - first, *plan.out[1:]), x.dtype)
+        part = np.empty_like(total)
         for place in product(*map(range, plan.kernel)):
-            view = seen[(slice(None), slice(None), None, *place)]
             factor = weights[(..., *place)].reshape(plan.groups, plan.single, *ones)
-            if total is None:
-                total = view * factor
-                part = np.empty_like(total)
-            else:
-                np.multiply(view, factor, out=part)
-                total += part
+            total += np.multiply(seen[(slice(None), slice(None), None, *place)], factor, out=part)
         y[samples, :, first:last] = total.reshape(count, plan.outputs, last - first, *plan.out[1:])
     return y
 
@@ -249,3 +233,27 @@ def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, di
         part = y[samples, :, first:last].swapaxes(0, 1).reshape(groups, plan.single, -1)
         matrix += np.matmul(part, columns.swapaxes(1, 2))
     return w.astype(dtype, copy=False)
+
+
+# -- Windows as columns, which some programs want whole --------------------------------------------------------------
+
+
+def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    """The windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
+    seen = windows(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
+    *lead, channels = x.shape[: x.ndim - len(kernel)]
+    return seen.reshape(*lead, channels * math.prod(kernel), math.prod(out))
+
+
+def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    """The adjoint of :func:`unfolded`: columns added up where their windows stood."""
+    dtype, x = x.dtype, widened(x)
+    lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
+    columns = x.reshape(*lead, *kernel, *out)
+    slab = np.zeros((*lead, *(n + 2 * p for n, p in zip(space, padding, strict=True))), x.dtype)
+    seen = windows(np, slab, kernel, stride, dilation, out)
+    for place in product(*map(range, kernel)):
+        at = (*(slice(None),) * len(lead), *place)
+        seen[at] += columns[at]
+    cut = slab[(..., *(slice(p, p + n) for n, p in zip(space, padding, strict=True)))]
+    return (cut.copy() if any(padding) else slab).astype(dtype, copy=False)

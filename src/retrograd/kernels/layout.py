@@ -33,14 +33,12 @@ def widened(x: Any) -> Any:
     return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
-def zero_padded(np: Any, x: Any, padding: Any, extra: Any = None, fill: Any = 0) -> Any:
-    """``x`` with ``padding`` (and ``extra`` at the end) elements of ``fill`` around its last dimensions."""
-    extra = extra or (0,) * len(padding)
-    if not any(padding) and not any(extra):
+def zero_padded(np: Any, x: Any, padding: Any) -> Any:
+    """``x`` with zeros around its last dimensions."""
+    if not any(padding):
         return x
     lead = x.ndim - len(padding)
-    sizes = [n + 2 * p + e for n, p, e in zip(x.shape[lead:], padding, extra, strict=True)]
-    wide = np.full((*x.shape[:lead], *sizes), fill, x.dtype)
+    wide = np.zeros((*x.shape[:lead], *(n + 2 * p for n, p in zip(x.shape[lead:], padding, strict=True))), x.dtype)
     wide[(..., *(slice(p, p + n) for n, p in zip(x.shape[lead:], padding, strict=True)))] = x
     return wide
 

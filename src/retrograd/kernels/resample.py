@@ -156,8 +156,9 @@ def bordered(size: int, before: int, after: int, mode: str) -> Taps:
         places = numpy.abs((places + size - 1) % period - (size - 1)) if size > 1 else places * 0
     elif mode == "replicate":
         places = numpy.clip(places, 0, size - 1)
-    else:
-        places = places % max(size, 1)
+    else:  # what is taken away is not there to be repeated
+        first, last = max(-before, 0), size - max(-after, 0)
+        places = first + numpy.arange(-max(before, 0), last - first + max(after, 0)) % max(last - first, 1)
     return Taps(size, places[:, None])
 
 

@@ -65,6 +65,20 @@ from ..ops.pool import (
 )
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
+from ..ops.resample import (
+    affine_grid,
+    channel_shuffle,
+    fold,
+    grid_sample,
+    interpolate,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from ..ops.shape import t
 
 
@@ -131,6 +145,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 __all__ = [
+    "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "native_channel_shuffle",
+    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d",

@@ -264,7 +264,7 @@ def convolution(
     s, p, d, extra = (_each(name, value, rank) for name, value in named.items())
     if input._array.dtype.kind == "c":
         return _complex(input, weight, bias, (s, p, d, transposed, extra, groups))
-    return convolution_block(input, weight, bias, s, p, d, transposed, extra, groups)  # type: ignore[no-any-return]
+    return convolution_block(input, weight, bias, s, p, d, transposed, extra, groups)
 
 
 def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any, ...]) -> Tensor:
@@ -275,13 +275,13 @@ def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any,
                 f"Input type ({_type_name(input._array.dtype)}) and {what} type ({_type_name(each._array.dtype)}) should "
                 "be the same"
             )
-    x, y = input.real, input.imag  # type: ignore[attr-defined]
-    u, v = weight.real, weight.imag  # type: ignore[attr-defined]
-    b, c = (None, None) if bias is None else (bias.real, bias.imag)  # type: ignore[attr-defined]
-    first = convolution_block(x, u, b, *how)
+    x, y = input.real, input.imag
+    u, v = weight.real, weight.imag
+    real, total = (None, None) if bias is None else (bias.real, bias.real + bias.imag)
+    first = convolution_block(x, u, real, *how)
     second = convolution_block(y, v, None, *how)
-    both = convolution_block(x + y, u + v, None if bias is None else b + c, *how)
-    return first - second + (both - first - second) * 1j  # type: ignore[no-any-return]
+    both = convolution_block(x + y, u + v, total, *how)
+    return first - second + (both - first - second) * 1j
 
 
 def _refuse_kinds(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
@@ -463,4 +463,4 @@ conv_tbc_block.derivative(
 @surface(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out)."""
-    return conv_tbc_block(input, weight, bias, pad)  # type: ignore[no-any-return]
+    return conv_tbc_block(input, weight, bias, pad)

@@ -23,6 +23,7 @@ from . import (
     pool,
     random,
     reduce,
+    resample,
     shape,
     sort,
 )
@@ -70,6 +71,6 @@ def add_method(name: str, function: Any) -> None:
 __all__ = [
     "add_method",
     "activate", "cast", "compare", "convolve", "create", "index", "inner", "install", "join", "linalg", "pad",
-    "pointwise", "pool", "random", "reduce", "shape", "sort",
+    "pointwise", "pool", "random", "reduce", "resample", "shape", "sort",
 ]  # fmt: skip
 install()

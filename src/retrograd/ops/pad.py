@@ -117,7 +117,7 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     plan = tuple(
         resample.bordered(size, before, after, mode) for size, (before, after) in zip(shape[-rank:], pairs, strict=True)
     )
-    return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)  # type: ignore[no-any-return]
+    return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)
 
 
 def _check_reach(shape: tuple[int, ...], dim: int, before: int, after: int, mode: str, back: int) -> None:

@@ -131,7 +131,7 @@ def _max_pooled(
         raise unsupported(name, input._array.dtype)
     places = [pool.window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(how, out, strict=True)]
     once = all(s >= (k - 1) * d + 1 for _, k, s, _, d in how)
-    return _max_pool[rank](input, places, once)  # type: ignore[no-any-return]
+    return _max_pool[rank](input, places, once)
 
 
 def _max_pooled_1d(
@@ -144,7 +144,7 @@ def _max_pooled_1d(
             f"got:{list(array.shape)}"
         )
     named = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
-    numbers = []
+    numbers: list[int] = []
     for what, value in named.items():
         given = (value,) if isinstance(value, int) else tuple(value or ())
         if what == "stride" and not given:
@@ -253,7 +253,7 @@ def _adaptive_maxima(input: Tensor, rank: int, output_size: tuple[int, ...]) -> 
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {made}")
     sizes = list(zip(shape[-rank:], output_size, strict=True))
     places = [pool.adaptive_places(n, o) for n, o in sizes]
-    return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))  # type: ignore[no-any-return]
+    return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))
 
 
 def _one_int(name: str, value: Any) -> tuple[int]:
@@ -343,7 +343,7 @@ def _fractional_maxima(
         pool.fractional_places(module_of(array), drawn[..., which], n, o, k)
         for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
     ]
-    return _fractional[rank](input, places, False)  # type: ignore[no-any-return]
+    return _fractional[rank](input, places, False)
 
 
 def _check_samples(samples: Tensor, batch: int, channels: int, rank: int) -> None:
@@ -455,7 +455,7 @@ def _unpool_of(rank: int) -> Any:
         size = _unpooled_size(input._array.shape, kernel, steps, pads, output_size)
         if rank == 1:
             return squeeze(_unpool[2](unsqueeze(input, -1), unsqueeze(indices, -1), (*size, 1)), -1)
-        return _unpool[rank](input, indices, size)  # type: ignore[no-any-return]
+        return _unpool[rank](input, indices, size)
 
     doc = (
         f"Puts the elements that :func:`max_pool{rank}d` found back where they stood (``indices``), among zeros.\n\n"
@@ -525,7 +525,7 @@ def _averaged(
     )
     if whole and divisor is None:
         return _whole_means(input, plan, how, out, include_pad)
-    return _averages[rank](input, plan, divisor)  # type: ignore[no-any-return]
+    return _averages[rank](input, plan, divisor)
 
 
 def _check_averaged(array: Any, rank: int) -> None:
@@ -599,7 +599,7 @@ def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) ->
     if input._array.dtype.kind not in "fV":
         raise unsupported(name + "_cpu" * (rank == 3), input._array.dtype)
     plan = tuple(resample.adaptive(n, o) for n, o in zip(shape[-rank:], output_size, strict=True))
-    return _adaptive_averages[rank](input, plan, None)  # type: ignore[no-any-return]
+    return _adaptive_averages[rank](input, plan, None)
 
 
 @surface(method=False)
@@ -635,9 +635,9 @@ def _power_mean_of(rank: int) -> Any:
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
         kernel = _several(name, "kernel_size", kernel_size, rank)
-        powers = input.pow(norm_type)  # type: ignore[attr-defined]
+        powers = input.pow(norm_type)
         means = average(powers, kernel, kernel if stride is None else stride, 0, ceil_mode)
-        return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)  # type: ignore[no-any-return]
+        return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)
 
     doc = f"``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {rank} dimensions."
     return _public(function, name, doc, False)
