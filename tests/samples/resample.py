@@ -8,22 +8,24 @@ F = "torch.nn.functional"
 SAMPLES: list[Sample] = []
 _SPACE = {1: (4,), 2: (3, 4), 3: (3, 2, 3)}
 for rank, space in _SPACE.items():
-    x = normal(1, 2, *space)
+    x, made = f"x{rank}", {f"x{rank}": normal(1, 2, *space)}
     pads = ((1, 2, 0, 1, 1, 1)[: 2 * rank], (1, -1, 1, 0, -1, 1)[: 2 * rank])
     for mode in ("constant", "reflect", "replicate", "circular"):
         for index, pad in enumerate(pads):
-            SAMPLES.append(Sample("pad", f"{F}.pad(x, {pad}, mode='{mode}')", x=x))
+            SAMPLES.append(Sample("pad", f"{F}.pad({x}, {pad}, mode='{mode}')", **made))
             if index == 0:
-                SAMPLES.append(Sample("pad", f"{F}.pad(x[0], {pad}, mode='{mode}')", x=x))
+                SAMPLES.append(Sample("pad", f"{F}.pad({x}[0], {pad}, mode='{mode}')", **made))
     modes = {1: ("linear",), 2: ("bilinear", "bicubic"), 3: ("trilinear",)}[rank]
     sizes = ["size=5", "size=2", "scale_factor=2", "scale_factor=1.7", f"scale_factor={(0.5, 1.5, 2.5)[:rank]}"]
     sizes += ["scale_factor=1.7, recompute_scale_factor=True"]
     for mode in ("nearest", "nearest-exact", "area", *modes):
         for how in sizes if mode in modes else sizes[1:]:
-            SAMPLES.append(Sample("interpolate", f"{F}.interpolate(x, {how}, mode='{mode}')", x=x))
+            SAMPLES.append(Sample("interpolate", f"{F}.interpolate({x}, {how}, mode='{mode}')", **made))
     for mode in modes:
         for how in ("size=5", "scale_factor=1.7", "size=1"):
-            SAMPLES.append(Sample("interpolate", f"{F}.interpolate(x, {how}, mode='{mode}', align_corners=True)", x=x))
+            SAMPLES.append(
+                Sample("interpolate", f"{F}.interpolate({x}, {how}, mode='{mode}', align_corners=True)", **made)
+            )
 for mode in ("bilinear", "bicubic", "lanczos"):
     for how in ("size=5", "size=(2, 3)", "scale_factor=0.6", "size=2, align_corners=True"):
         expression = f"{F}.interpolate(x, {how}, mode='{mode}', antialias=True)"
