@@ -21,6 +21,7 @@ from ..ops.activate import (
     softmax,
     softplus,
 )
+from ..ops.attend import multi_head_attention_forward, scaled_dot_product_attention
 from ..ops.convolve import (
     conv1d,
     conv2d,
@@ -145,6 +146,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 __all__ = [
+    "multi_head_attention_forward", "scaled_dot_product_attention",
     "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "native_channel_shuffle",
     "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

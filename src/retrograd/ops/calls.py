@@ -27,7 +27,7 @@ from ..core.modes import in_inference, recording
 from ..core.node import LoneNode, Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, freed, rebase, stale, view_of
-from .operation import arguments
+from .operation import arguments, is_shared
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
@@ -138,10 +138,13 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     for each in kept:
         lines += _load(each, record, conjugate and op.holomorphic, only)
     for i, rule in zip(live, rules, strict=True):
-        if rule is None:
-            lines.append(f"    d{i} = None")
-        else:
-            lines.append(f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else ""))
+        value = "None" if rule is None else _rule(i, rule, space)
+        if is_shared(rule):
+            sharing = [k for k, each in enumerate(op.rules) if each is rule]
+            if i == sharing[0] or only is not None:
+                lines.append(f"    t{sharing[0]} = {value}" + f" if {_any_edge(sharing)} else None" * (only is None))
+            value = f"t{sharing[0]}[{sharing.index(i)}]"
+        lines.append(f"    d{i} = {value}" + f" if e{i} is not None else None" * (rule is not None and only is None))
     release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))

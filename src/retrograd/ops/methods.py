@@ -10,6 +10,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from . import (
     activate,
+    attend,
     cast,
     compare,
     convolve,
@@ -68,7 +69,7 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "convolve", "create", "index", "inner", "install", "join", "linalg", "pad",
+    "activate", "attend", "cast", "compare", "convolve", "create", "index", "inner", "install", "join", "linalg", "pad",
     "pointwise", "pool", "random", "reduce", "resample", "shape", "sort",
 ]  # fmt: skip
 install()

@@ -25,7 +25,7 @@ import numpy
 
 from ..core.where import MARK
 from . import calls
-from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
+from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
 class Operation(Protocol):
@@ -203,4 +203,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "surface"]  # fmt: skip
+           "shared", "surface"]  # fmt: skip
