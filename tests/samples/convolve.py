@@ -10,7 +10,7 @@ for rank, space in _SPACE.items():
     x, b = normal(2, 2, *space), normal(3)
     kernel = (2,) * rank
     for how in (
-        "", ", stride=2", ", padding=1", ", stride=2, padding=1, dilation=2", ", padding='same'", ", padding='valid'",
+        "", ", stride=2", ", padding=1", ", stride=2, padding=1, dilation=2", ", padding='valid'",
         f", padding={(1,) * rank}, stride={tuple(range(1, rank + 1))}", ", padding='same', dilation=2",
     ):  # fmt: skip
         SAMPLES.append(Sample(f"conv{rank}d", f"torch.conv{rank}d(x, w{how})", x=x, w=normal(3, 2, *kernel)))
@@ -29,6 +29,8 @@ for rank, space in _SPACE.items():
         Sample(f"conv{rank}d", f"torch.conv{rank}d(i, j)", smooth=False, i=integers(-3, 4, 1, 2, *space),
                j=integers(-2, 3, 2, 2, *kernel)),
     ]  # fmt: skip
+    odd = f"torch.conv{rank}d(x, w, padding='same')"
+    SAMPLES.append(Sample(f"conv{rank}d", odd, x=x, w=normal(2, 2, *(3, 1, 3)[:rank])))
     y = normal(2, 3, *(2,) * rank)
     for how in (
         "", ", stride=2", ", padding=1", ", stride=2, output_padding=1", ", dilation=2, output_padding=1, padding=1",

@@ -10,6 +10,7 @@ import numpy
 from ..core.tensor import Tensor, wrap
 from ..kernels import attend
 from .activate import softmax
+from .calls import mismatch
 from .join import cat
 from .linalg import _c_name, addmm, baddbmm, bmm, matmul
 from .random import dropout
@@ -171,6 +172,10 @@ def scaled_dot_product_attention(
         if heads % served or key._array.shape[-3] != value._array.shape[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
         share = heads // served
+    if attn_mask is not None:
+        error = mismatch((*query._array.shape[:-1], key._array.shape[-2]), attn_mask._array.shape)
+        if error is not None:
+            raise error
     if _in_blocks(query, key, value, attn_mask, dropout_p) and query._array.shape[1] == key._array.shape[1] * share:
         if attn_mask is None:
             return attention_block(query, key, value, is_causal, factor)[0]

@@ -17,12 +17,8 @@ def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: An
     """``self`` with ``value`` around it; negative numbers take elements away."""
     pairs = _pairs(pad, self.ndim)
     shape = [n + before + after for n, (before, after) in zip(self.shape, pairs, strict=True)]
-    for dim, (size, (before, after)) in enumerate(zip(shape, pairs, strict=True)):
-        if size < 0:
-            raise RuntimeError(
-                f"The input size {self.shape[dim]}, plus negative padding {before} and {after} resulted in a negative "
-                f"output size, which is invalid. Check dimension {dim} of your input."
-            )
+    if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(self.shape, pairs, strict=True)):
+        raise RuntimeError("narrow(): length must be non-negative.")
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
     target = tuple(slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(shape, pairs, strict=True))
     source = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(self.shape, pairs, strict=True))
@@ -91,8 +87,6 @@ _circular = _bordered("circular_pad", "CopySlices")
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
     """Refuse what can not be padded; the number of dimensions that are."""
     array, rank = input._array, len(pad) // 2
-    if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if rank not in (1, 2, 3) or array.ndim not in (rank + 1, rank + 2):
@@ -109,9 +103,14 @@ def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
 def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     rank = _check_border(input, pad, mode)
     shape = input._array.shape
+    if mode != "circular" and 0 in shape[len(shape) - rank - 1 :]:
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
     pairs = _pairs(pad, len(shape))[-rank:]
     for dim, (before, after) in enumerate(pairs, len(shape) - rank):
-        _check_reach(shape, dim, before, after, mode, len(shape) - dim)
+        _check_reach(shape, dim, (before, after), mode, rank)
     if mode != "circular" and input._array.dtype.kind == "b":
         raise unsupported(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d", input._array.dtype)
     plan = tuple(
@@ -120,8 +119,9 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)
 
 
-def _check_reach(shape: tuple[int, ...], dim: int, before: int, after: int, mode: str, back: int) -> None:
-    size = shape[dim]
+def _check_reach(shape: tuple[int, ...], dim: int, pair: tuple[int, int], mode: str, rank: int) -> None:
+    """Refuse more padding along a dimension than it can give, or less than nothing."""
+    (before, after), size, back = pair, shape[dim], len(shape) - dim
     if mode == "circular":
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
@@ -130,13 +130,15 @@ def _check_reach(shape: tuple[int, ...], dim: int, before: int, after: int, mode
         return
     if mode == "reflect" and (before >= size or after >= size):
         raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({before}, {after}) at dimension {dim} of input {list(shape)}"
+            f"Argument #{2 + 2 * back}: Padding size should be less than the corresponding input dimension, but got: "
+            f"padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
         )
-    if size + before + after < 1:
-        raise RuntimeError(
-            f"input ({'W: ' if back == 1 else 'H: '}{size}) is too small. Calculated output is too small"
-        )
+    made = size + before + after
+    if rank == 1 and made < 1:
+        raise RuntimeError(f"input (W: {size}) is too small. Calculated output W: {made}")
+    if made < 0:
+        padded = [*shape[:dim], made, *shape[dim + 1 :]]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {made}: {padded}")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -151,8 +153,15 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
     tensor([[3., 2., 1., 2., 3., 2.]])
     """
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input._array.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input._array.ndim}"
+        )
     if mode == "constant":
         return constant_pad_nd_block(input, tuple(pad), 0 if value is None else value)
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     return _bordered_by(input, tuple(pad), mode)

@@ -30,8 +30,8 @@ def _several(name: str, what: str, value: Any, rank: int, default: tuple[int, ..
     if len(given) == 1:
         return given * rank
     if len(given) != rank:
-        either = "either be omitted, a single int" if what == "stride" else "either be a single int"
-        raise RuntimeError(f"{name}: {what} must {either}, or a tuple of {_WORDS[rank]} ints")
+        either = {"stride": "either be omitted,", "dilation": "be either"}.get(what, "either be")
+        raise RuntimeError(f"{name}: {what} must {either} a single int, or a tuple of {_WORDS[rank]} ints")
     return given
 
 
@@ -417,7 +417,7 @@ def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> 
         raise unsupported(f"max_unpool{rank}d", x.dtype)
     volume = math.prod(size)
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= volume):
-        bad = int(indices[(indices < 0) | (indices >= volume)][0])
+        bad = int(indices[(indices < 0) | (indices >= volume)][-1])
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})")
 
 
