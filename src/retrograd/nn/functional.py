@@ -31,9 +31,9 @@ from ..ops.convolve import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from ..ops.elementary import relu, sigmoid, tanh
 from ..ops.linalg import addmm, matmul
 from ..ops.pad import pad
-from ..ops.pointwise import relu, sigmoid, tanh
 from ..ops.pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -348,12 +348,9 @@ def taken_by(op: Any) -> frozenset[Any]:
         return frozenset({F32, F64} | OTHERS - dtypes.SHORT if op.opmath else {F32, F64} | OTHERS)
     found = set()
     for dtype in OTHERS:
-        refused = (
-            op.refuses is not None
-            and dtypes.of(dtype).category < 3
-            and "bif"[dtypes.of(dtype).category] in op.refuses[1]
-        )
         short = dtype in dtypes.SHORT
+        kinds = "" if op.refuses is None else op.refuses[1]
+        refused = "bif"[dtypes.of(dtype).category] in kinds or (short and "h" in kinds)
         if refused or (op.floats and not short) or (short and op.ufunc is None) or (op.check and dtype.kind == "b"):
             continue
         one = numpy.ones(1, dtype)
@@ -418,8 +415,8 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
     elif op.inline is not None:
         guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
         if op.kind == "general":
-            same = [f"_a{i}.dtype is _d" for i in range(1, count)]
-            guard = " and ".join(["(_d is F32 or _d is F64)", *same, guard])
+            alike = [f"_a{i}.dtype is _d" for i in range(1, count)]
+            guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
         if front is not None and front.guard == INLINE:
             lines.append(f"    if not ({guard}): {slow}")
             call = inlined
@@ -427,8 +424,8 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
             call = f"{inlined} if {guard} else {call}"
     lines.append("    try:")
     if op.kind == "pointwise":
-        unusual = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
-        lines.append(f"        if {unusual}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
+        strange = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
+        lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
     lines.append(f"        _r = {call}")
     lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
@@ -640,7 +637,7 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
     if isinstance(value, Tensor):
         return value
-    numbers = op.kind == "pointwise" and op.numbers
+    numbers = op.kind == "pointwise" and op.numbers and (position > 0 or op.numbers != "second")
     if numbers and isinstance(value, (bool, int, float, complex)):
         return value
     if numbers and isinstance(value, numpy.generic):
@@ -707,7 +704,7 @@ def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) 
 
 def _refuse(op: Any, common: dtypes.dtype) -> None:
     name, kinds = op.refuses
-    if "bifc"[common.category] in kinds:
+    if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.SHORT):
         raise dtypes.unsupported(name, common.numpy)
 
 
@@ -1022,9 +1019,10 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
     """Run ``op`` and write its result (or results) into ``out``."""
     outs = out if isinstance(out, tuple) else (out,)
-    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
+    graded = op.has_rules and op.result is None
+    if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
     _, result = run(op, tensors, params)

@@ -382,7 +382,7 @@ addmm.derivative(
 )
 
 
-@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place=True)
+@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
 def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * mat @ vec``."""
     if mat.ndim != 2 or vec.ndim != 1:

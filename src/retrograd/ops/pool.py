@@ -12,7 +12,8 @@ from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
 from ..kernels import pool, resample
 from ..kernels.layout import laid_as
-from .pointwise import relu, sign
+from .arithmetic import sign
+from .elementary import relu
 from .reduce import mean
 from .shape import squeeze, unsqueeze
 from .table import FUNCTIONS, op, surface
