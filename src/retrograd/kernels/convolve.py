@@ -242,7 +242,8 @@ def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: 
     """The windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
     seen = windows(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
     *lead, channels = x.shape[: x.ndim - len(kernel)]
-    return seen.reshape(*lead, channels * math.prod(kernel), math.prod(out))
+    # The copy comes first: reshaping alone might give a view of x.
+    return seen.copy().reshape(*lead, channels * math.prod(kernel), math.prod(out))
 
 
 def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:

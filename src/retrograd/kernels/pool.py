@@ -23,11 +23,14 @@ def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, c
 
 
 def window_places(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
-    """For each place of the kernel, which element each window sees; places in the padding see a neighbour inside."""
+    """For each place of the kernel, which element each window sees; places in the padding see a neighbour inside.
+
+    -1 stands for what a window sees that lies in the padding as a whole.
+    """
     starts = numpy.arange(out) * stride - padding
     first = -(numpy.minimum(starts, 0) // dilation)
     last = numpy.minimum((size - 1 - starts) // dilation, kernel - 1)
-    return [starts + numpy.clip(k, first, last) * dilation for k in range(kernel)]
+    return [numpy.where(first > last, -1, starts + numpy.clip(k, first, last) * dilation) for k in range(kernel)]
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
@@ -64,9 +67,16 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
     step = 1
     for axis in range(x.ndim - 1, x.ndim - rank - 1, -1):
-        best, where = _along(np, best, where, axis, places[axis - x.ndim + rank], step, nan, small if indices else None)
+        along = places[axis - x.ndim + rank]
+        best, where = _along(np, best, where, axis, along, step, nan, small if indices else None)
         step *= x.shape[axis]
+        if along[0].ndim == 1 and along[0].min() < 0:
+            best[(..., along[0] < 0, *(slice(None),) * (x.ndim - axis - 1))] = _lowest(np, x.dtype)
     return laid_as(np, best, x), None if where is None else laid_as(np, where.astype(np.int64), x)
+
+
+def _lowest(np: Any, dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def _along(

@@ -95,6 +95,8 @@ def regular(places: Any) -> Any:
     count = len(places)
     if count == 0:
         return slice(0, 0)
+    if places[0] < 0:
+        return places
     step = int(places[1] - places[0]) if count > 1 else 1
     if step < 1 or (numpy.diff(places) != step).any():
         return places
@@ -171,8 +173,13 @@ def _ratio(size: int, out: int, scale: float | None) -> float:
 
 
 @lru_cache(maxsize=256)
-def nearest(size: int, out: int, scale: float | None, exact: bool) -> Taps:
-    """The nearest input (``exact``: by the middles of the elements, else by their starts)."""
+def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) -> Taps:
+    """The nearest input (``exact``: by the middles of the elements, else by their starts).
+
+    ``whole``: for an output of the same or twice the size a scale near 1 or 2 is not asked, as PyTorch does for images.
+    """
+    if whole and not exact and out in (size, 2 * size):
+        scale = None
     # PyTorch calculates places in single precision, and rounds as that does.
     ratio = numpy.float32(_ratio(size, out, scale))
     places = numpy.arange(out, dtype=numpy.float32)
@@ -193,7 +200,7 @@ def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
 @lru_cache(maxsize=256)
 def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
     """Straight lines between neighbours."""
-    if size == out and (align or scale is None or scale == 1):
+    if size == out:
         return Taps(size, numpy.arange(size)[:, None])
     source = numpy.maximum(_sources(size, out, scale, align), 0)
     low = numpy.minimum(source.astype(numpy.intp), size - 1)
@@ -246,6 +253,8 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 @lru_cache(maxsize=256)
 def smoothed(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
     """A filter that is widened where the axis shrinks, so that no input is passed over."""
+    if size == out:
+        return Taps(size, numpy.arange(size)[:, None])
     ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else _ratio(size, out, scale)
     curve, reach = FILTERS[mode]
     widening = max(ratio, 1.0)

@@ -94,9 +94,10 @@ def convolution_block(
         )
         shape, adjoint = (batch, weight.shape[1] * groups, *sizes), True
         if min(shape[2:], default=1) < 1:
+            line = "1 x " * (len(space) == 1)  # PyTorch calculates with one dimension as with two
             raise RuntimeError(
-                f"Given input size per channel: ({_times(space)}). Calculated output size per channel: "
-                f"({_times(shape[2:])}). Output size is too small"
+                f"Given input size per channel: ({line}{_times(space)}). Calculated output size per channel: "
+                f"({line}{_times(shape[2:])}). Output size is too small"
             )
     else:
         sizes = (

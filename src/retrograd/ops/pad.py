@@ -109,8 +109,11 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
             f"dimensions for input, but got: {list(shape)}"
         )
     pairs = _pairs(pad, len(shape))[-rank:]
-    for dim, (before, after) in enumerate(pairs, len(shape) - rank):
-        _check_reach(shape, dim, (before, after), mode, rank)
+    padded = [*shape[:-rank], *(n + sum(pair) for n, pair in zip(shape[-rank:], pairs, strict=True))]
+    for back in range(1, rank + 1):
+        _check_reach(shape, padded, back, pairs[-back], mode)
+    if mode != "circular" and min(padded) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(padded[-rank:])}: {padded}")
     if mode != "circular" and input._array.dtype.kind == "b":
         raise unsupported(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d", input._array.dtype)
     plan = tuple(
@@ -119,26 +122,21 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)
 
 
-def _check_reach(shape: tuple[int, ...], dim: int, pair: tuple[int, int], mode: str, rank: int) -> None:
-    """Refuse more padding along a dimension than it can give, or less than nothing."""
-    (before, after), size, back = pair, shape[dim], len(shape) - dim
+def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
+    """Refuse more padding along the dimension ``back`` from the end than it can give, or less than nothing."""
+    (before, after), size, made = pair, shape[-back], padded[-back]
     if mode == "circular":
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if before + after + size < 0:
+        if made < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        return
-    if mode == "reflect" and (before >= size or after >= size):
+    elif mode == "reflect" and (before >= size or after >= size):
         raise RuntimeError(
             f"Argument #{2 + 2 * back}: Padding size should be less than the corresponding input dimension, but got: "
-            f"padding ({before}, {after}) at dimension {dim} of input {list(shape)}"
+            f"padding ({before}, {after}) at dimension {len(shape) - back} of input {list(shape)}"
         )
-    made = size + before + after
-    if rank == 1 and made < 1:
+    elif made < 1 and padded[:-1] == list(shape[:-1]) and len(shape) < 4 and back == 1:
         raise RuntimeError(f"input (W: {size}) is too small. Calculated output W: {made}")
-    if made < 0:
-        padded = [*shape[:dim], made, *shape[dim + 1 :]]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {made}: {padded}")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:

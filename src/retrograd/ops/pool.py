@@ -87,7 +87,7 @@ _fractional = {
 
 
 def _check_windows(
-    shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any, out: Sequence[int], maximum: bool
+    shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any, out: Sequence[int]
 ) -> None:
     rank = len(kernel)
     for k, p, d in zip(kernel, padding, dilation, strict=True):
@@ -127,7 +127,7 @@ def _max_pooled(
         raise RuntimeError("stride should not be zero")
     how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
     out = [pool.out_size(*each, ceil_mode) for each in how]
-    _check_windows(shape, kernel, steps, pads, spaced, out, True)
+    _check_windows(shape, kernel, steps, pads, spaced, out)
     if input._array.dtype.kind in "bc":
         raise unsupported(name, input._array.dtype)
     places = [pool.window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(how, out, strict=True)]
@@ -136,8 +136,9 @@ def _max_pooled(
 
 
 def _max_pooled_1d(
-    input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    input: Tensor, alone: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
+    """``alone``: the indices are not asked for (PyTorch then checks the size itself)."""
     array = input._array
     if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
         raise RuntimeError(
@@ -166,7 +167,7 @@ def _max_pooled_1d(
             f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
         )
     out = pool.out_size(array.shape[-1], k, s, p, d, ceil_mode)
-    if out < 1:
+    if out < 1 and alone:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     if array.dtype.kind not in "fV":
         raise unsupported("max_pool1d_impl", array.dtype)
@@ -178,21 +179,21 @@ def _max_pooled_1d(
 def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
     name = f"max_pool{rank}d"
 
-    def pooled(input: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-        return _max_pooled_1d(input, *how) if rank == 1 else _max_pooled(input, rank, *how)
+    def pooled(input: Tensor, alone: bool, *how: Any) -> tuple[Tensor, Tensor]:
+        return _max_pooled_1d(input, alone, *how) if rank == 1 else _max_pooled(input, rank, *how)
 
     def function(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
     ) -> Any:  # fmt: skip
-        found = pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
+        found = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
         return found if return_indices else found[0]
 
     def both(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
     ) -> Any:  # fmt: skip
-        return pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return pooled(input, False, kernel_size, stride, padding, dilation, ceil_mode)
 
     def short(
         input: Tensor,
@@ -202,7 +203,7 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Any:
-        return pooled(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+        return pooled(input, True, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
     doc = (
         f"The largest element of each window of the last {rank} dimensions; ``input`` (N, C, *space) or (C, *space).\n\n"
@@ -517,7 +518,11 @@ def _averaged(
     sizes = array.shape[-rank:]
     how = list(zip(sizes, kernel, steps, pads, strict=True))
     out = [pool.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in how]
-    _check_windows(array.shape, kernel, steps, pads, (1,) * rank, out, False)
+    if rank == 3 and any(n < k for n, k in zip(sizes, kernel, strict=True)):
+        shown = [" ".join(f"{a}: {n}" for a, n in zip(names, each, strict=True))
+                 for names, each in (("THW", sizes), (("kT", "kH", "kW"), kernel))]  # fmt: skip
+        raise RuntimeError(f"input image ({shown[0]}) smaller than kernel size ({shown[1]})")
+    _check_windows(array.shape, kernel, steps, pads, (1,) * rank, out)
     _check_averaged(array, rank)
     whole = array.dtype.kind == "i"
     divide = divisor is None and not whole

@@ -86,7 +86,7 @@ def _check_resized(input: Tensor, out: tuple[int, ...]) -> None:
         names = "DHW"[3 - rank :] if rank > 1 else "W"
         inside, outside = (", ".join(f"{n}: {v}" for n, v in zip(names, each, strict=True)) for each in (space, out))
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({inside}) output ({outside})"
+            f"Input and output sizes should be greater than 0, but got input ({inside}) {'and ' * (rank == 1)}output ({outside})"
         )
     if shape[1] == 0:
         raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
@@ -139,16 +139,19 @@ def interpolate(
     _check_resized(input, out)
     _check_kind(input, mode, rank, antialias)
     plan = tuple(
-        _taps(mode, antialias, n, o, s, align) for n, o, s in zip(input._array.shape[2:], out, scales, strict=True)
+        _taps(mode, antialias, n, o, s, align, rank)
+        for n, o, s in zip(input._array.shape[2:], out, scales, strict=True)
     )
     return (_SMOOTH[mode] if antialias else _UPSAMPLE[mode, rank])(input, plan)
 
 
-def _taps(mode: str, antialias: bool, size: int, out: int, scale: float | None, align: bool) -> resample.Taps:
+def _taps(
+    mode: str, antialias: bool, size: int, out: int, scale: float | None, align: bool, rank: int
+) -> resample.Taps:
     if antialias:
         return resample.smoothed(size, out, scale, align, mode)
     if mode.startswith("nearest"):
-        return resample.nearest(size, out, scale, mode == "nearest-exact")
+        return resample.nearest(size, out, scale, mode == "nearest-exact", rank == 2)
     return (resample.cubic if mode == "bicubic" else resample.linear)(size, out, scale, align)
 
 
