@@ -81,6 +81,7 @@ from ..ops.resample import (
     upsample_nearest,
 )
 from ..ops.shape import t
+from ..ops.table import publish
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -161,4 +162,5 @@ __all__ = [
     "logsigmoid", "mse_loss", "nll_loss", "one_hot", "relu", "relu6", "sigmoid", "silu", "softmax", "softmin",
     "softplus", "tanh",
 ]  # fmt: skip
+publish(globals(), "nn")
 __getattr__ = absent(__name__)

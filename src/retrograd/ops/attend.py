@@ -10,9 +10,9 @@ import numpy
 from ..core.tensor import Tensor, wrap
 from ..kernels import attend
 from .activate import softmax
-from .calls import mismatch
 from .join import cat
 from .linalg import _c_name, addmm, baddbmm, bmm, matmul
+from .promote import mismatch
 from .random import dropout
 from .shape import permute, reshape, squeeze, t, transpose, unsqueeze, view
 from .table import ARRAYS, FUNCTIONS, TENSORS, op, shared
