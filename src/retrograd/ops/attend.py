@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..kernels import attend
 from .activate import softmax
@@ -78,7 +79,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     return grads
 
 
-ARRAYS.__dict__["attention_back"] = lambda *given: attend.backward(numpy, *given)
+ARRAYS.__dict__["attention_back"] = lambda g, *rest: attend.backward(module_of(g), g, *rest)
 TENSORS.__dict__["attention_back"] = _attention_back
 
 
@@ -297,10 +298,7 @@ def multi_head_attention_forward(
             "`generate_square_subsequent_mask` to create this mask."
         )
     if not batched:
-        same = query is key, key is value
-        query = unsqueeze(query, 1)
-        key = query if same[0] else unsqueeze(key, 1)
-        value = key if same[1] else unsqueeze(value, 1)
+        query, key, value = _with_batch(query, key, value)
         key_padding_mask = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
     length, batch, embed = query._array.shape
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
@@ -314,16 +312,9 @@ def multi_head_attention_forward(
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projections(query, key, value, in_proj_weight, in_proj_bias, separate)
     mask = _check_mask(mask, length, key._array.shape[0], batch * num_heads)
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key." if static_k is not None else
-                                 "bias cannot be added to static value.")  # fmt: skip
-        k, v = cat([k, bias_k.repeat(1, batch, 1)]), cat([v, bias_v.repeat(1, batch, 1)])
+    if bias_k is not None or bias_v is not None:
+        k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v)
         mask, padding = _lengthened([mask, padding])
-    elif bias_k is not None or bias_v is not None:
-        raise AssertionError(
-            "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
-        )
     q = _split_heads(q, batch, num_heads)
     k = _split_heads(k, batch, num_heads) if static_k is None else _given(static_k, "static_k", batch, num_heads, size)
     v = _split_heads(v, batch, num_heads) if static_v is None else _given(static_v, "static_v", batch, num_heads, size)
@@ -333,18 +324,39 @@ def multi_head_attention_forward(
         mask, padding = _lengthened([mask, padding])
     mask = _with_padding(mask, padding, batch, num_heads, k._array.shape[1])
     p = dropout_p if training else 0.0
-    shape = (length, batch, embed)
-    if not need_weights:
-        out = _headed(q, k, v, mask, p, is_causal, batch, num_heads)
-        out = view(_projected(out, out_proj_weight, out_proj_bias), (*shape[:2], out_proj_weight._array.shape[0]))
-        return (out if batched else squeeze(out, 1)), None
-    out, chances = _weighed(q, k, v, mask, p)
-    out = reshape(transpose(out, 0, 1).contiguous(), (length * batch, embed))
-    out = view(_projected(out, out_proj_weight, out_proj_bias), (*shape[:2], out_proj_weight._array.shape[0]))
-    chances = view(chances, (batch, num_heads, length, k._array.shape[1]))
-    if average_attn_weights:
-        chances = chances.mean(1)
-    return (out, chances) if batched else (squeeze(out, 1), squeeze(chances, 0))
+    if need_weights:
+        out, chances = _weighed(q, k, v, mask, p)
+        out = reshape(transpose(out, 0, 1).contiguous(), (length * batch, embed))
+        chances = view(chances, (batch, num_heads, length, k._array.shape[1]))
+        chances = chances.mean(1) if average_attn_weights else chances
+    else:
+        out, chances = _headed(q, k, v, mask, p, is_causal, batch, num_heads), None
+    out = view(_projected(out, out_proj_weight, out_proj_bias), (length, batch, out_proj_weight._array.shape[0]))
+    if batched:
+        return out, chances
+    return squeeze(out, 1), None if chances is None else squeeze(chances, 0)
+
+
+def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The three with a batch of one; what was one tensor stays one."""
+    made = unsqueeze(query, 1)
+    keys = made if key is query else unsqueeze(key, 1)
+    return made, keys, keys if value is key else unsqueeze(value, 1)
+
+
+def _with_bias(
+    k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Any, static_v: Any
+) -> tuple[Tensor, Tensor]:
+    """Keys and values with one more, which is learned."""
+    if bias_k is None or bias_v is None:
+        raise AssertionError(
+            "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
+        )
+    for what, given in (("key", static_k), ("value", static_v)):
+        if given is not None:
+            raise AssertionError(f"bias cannot be added to static {what}.")
+    batch = k._array.shape[1]
+    return cat([k, bias_k.repeat(1, batch, 1)]), cat([v, bias_v.repeat(1, batch, 1)])
 
 
 def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: int, separate: bool) -> None:
