@@ -11,9 +11,11 @@ from ..core.tensor import Tensor
 from . import (
     activate,
     arithmetic,
+    attend,
     bits,
     cast,
     compare,
+    convolve,
     create,
     elementary,
     index,
@@ -21,8 +23,11 @@ from . import (
     join,
     linalg,
     operators,
+    pad,
+    pool,
     random,
     reduce,
+    resample,
     rounding,
     shape,
     sort,
@@ -68,9 +73,8 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method",
-    "activate", "arithmetic", "bits", "cast", "compare", "create", "elementary", "index", "inner", "install", "join",
-    "linalg", "operators", "random", "reduce", "rounding", "shape", "sort",
-    "special",
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "elementary",
+    "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random", "reduce", "resample",
+    "rounding", "shape", "sort", "special",
 ]  # fmt: skip
 install()
