@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ def _derivatives(outs: list[Any], tensors: dict[str, Any], expected: dict[str, A
     try:
         found = derivatives(torch, outs, list(tensors.values()))
     except Exception as error:
-        return dict.fromkeys(("first", "second"), f"fails: {type(error).__name__}: {error}")
+        return dict.fromkeys(expected.keys() & {"first", "second"}, f"fails: {type(error).__name__}: {error}")
 
     def compare(got: list[Any], wanted: list[Any]) -> None:
         assert len(got) == len(wanted), f"{len(got)} gradients, expected {len(wanted)}"
@@ -150,8 +150,9 @@ def _derivatives(outs: list[Any], tensors: dict[str, Any], expected: dict[str, A
             else:
                 _same(one, other, 1e-7)
 
-    orders = zip(("first", "second"), found, strict=True)
-    return {order: _difference(lambda got=got, order=order: compare(got, expected[order])) for order, got in orders}  # type: ignore[misc]
+    # Where PyTorch has no second derivative, none is recorded.
+    orders = {order: got for order, got in zip(("first", "second"), found, strict=True) if order in expected}
+    return {order: _difference(partial(compare, got, expected[order])) for order, got in orders.items()}
 
 
 def _same_tangents(sample: Sample, expected: list[Any]) -> None:

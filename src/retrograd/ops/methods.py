@@ -13,9 +13,11 @@ from ..core.tensor import Tensor
 from . import (
     activate,
     arithmetic,
+    attend,
     bits,
     cast,
     compare,
+    convolve,
     create,
     elementary,
     index,
@@ -23,14 +25,17 @@ from . import (
     join,
     linalg,
     operators,
+    pad,
+    pool,
     random,
     reduce,
+    resample,
     rounding,
     shape,
     sort,
     special,
 )  # fmt: skip
-from .table import FUNCTIONS, METHODS, operator_form
+from .table import FUNCTIONS, METHODS, operator_form, public_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {
@@ -49,7 +54,7 @@ UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 def install() -> None:
     """Put every method of the table on Tensor."""
     for name, function in METHODS.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, public_form(function, "Tensor", name))
     for dunder, name in OPERATORS.items():
         found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(found))
@@ -72,9 +77,8 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method",
-    "activate", "arithmetic", "bits", "cast", "compare", "create", "elementary", "index", "inner", "install", "join",
-    "linalg", "operators", "random", "reduce", "rounding", "shape", "sort",
-    "special",
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "elementary",
+    "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random", "reduce", "resample",
+    "rounding", "shape", "sort", "special",
 ]  # fmt: skip
 install()
