@@ -72,7 +72,7 @@ def forward(sample: Sample) -> dict[str, Any] | None:
     """The results' tangents along the sample's direction, and by which way PyTorch has them (None: by no way).
 
     Where its two ways differ (forward_ad drops the imaginary part of a complex number to a real power), differences
-    decide.
+    decide; they may decide for neither (the inverse from a Cholesky factor whose diagonal is not real).
     """
     tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
     steps = {name: torch.tensor(step) for name, step in directions(sample).items()}
@@ -90,7 +90,10 @@ def forward(sample: Sample) -> dict[str, Any] | None:
         return None
     best = next(iter(ways))
     if len(ways) == 2 and disagree(*ways.values()):
-        best = min(ways, key=lambda way: distance(ways[way], sample, tensors, steps))
+        far = {way: distance(tangents, sample, tensors, steps) for way, tangents in ways.items()}
+        best = min(far, key=far.__getitem__)
+        if far[best] > 1e-4:
+            return None
     return {"by": best, "tangents": [None if each is None else shortened(each) for each in ways[best]]}
 
 
