@@ -472,7 +472,7 @@ def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 def element_strides(array: Any) -> tuple[int, ...]:
     """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
-    if array.size == 0 or (array.flags.c_contiguous and 1 not in array.shape):
+    if array.flags.c_contiguous and 1 not in array.shape and array.size:
         return contiguous_strides(array.shape)
     size: int = array.itemsize
     return tuple(step // size for step in array.strides)
@@ -490,9 +490,13 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def memory_of(array: Any) -> Any:
     """The array that owns the memory in which ``array`` lies."""
     owner = array
-    while getattr(owner.base, "dtype", None) is not None:
-        owner = owner.base
-    return owner
+    while True:
+        base = owner.base
+        if not hasattr(base, "dtype"):
+            base = getattr(base, "base", None)  # numpy's as_strided puts an object of its own in between
+            if not hasattr(base, "dtype"):
+                return owner
+        owner = base
 
 
 def address(array: Any) -> int:

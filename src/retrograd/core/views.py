@@ -339,7 +339,7 @@ def _mode_now() -> int:
 
 def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
     """The error for a saved value that was modified since: torch's words, then the user's lines."""
-    kind = _type_string(array)
+    kind = type_string(array)
     origin = ""
     if producer is not None and producer.__class__ is not AccumulateGrad:
         origin = f", which is output {producer.position} of {bare_name(producer.node)},"
@@ -379,9 +379,10 @@ def bare_name(node: Any) -> str:
     return str(type(node).__name__).rstrip("0123456789").removesuffix("Backward")
 
 
-def _type_string(array: Any) -> str:
+def type_string(array: Any) -> str:
+    """The type of a tensor as some of torch's errors name it: ``torch.FloatTensor``."""
     name = scalar_name(of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 
-__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "view_of"]
+__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "type_string", "view_of"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
-from ..core.views import Geometry
+from ..core.views import Geometry, type_string
 from .table import op, pointwise
 
 
@@ -123,9 +123,9 @@ strided_write.derivative(
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
-    target = _expanded(np.shape(self), tuple(size))
-    if np.ndim(self) == 0 or not hasattr(self, "strides"):
+    if not hasattr(self, "strides"):
         self = np.asarray(self)
+    target = _expanded(self.shape, tuple(size), type_string(self))
     lead = len(target) - self.ndim
     strides = (0,) * lead + tuple(
         0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
@@ -136,19 +136,19 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _expanded(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that ``expand`` gives, -1 standing for the size that is there."""
+def _expanded(shape: tuple[int, ...], size: tuple[int, ...], kind: str) -> tuple[int, ...]:
+    """The shape that ``expand`` gives, -1 standing for the size that is there. ``kind``: the type, for the error."""
     lead = len(size) - len(shape)
     if lead < 0:
         raise RuntimeError(
-            f"The expanded size of the tensor ({size[0] if size else 0}) must match the existing size ({shape[0]}) at "
-            f"non-singleton dimension 0.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
-            if math.prod(shape) != 1
-            else f"expand(): the number of sizes provided ({len(size)}) must be greater or equal to the number of "
-            f"dimensions in the tensor ({len(shape)})"
+            f"expand({kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
+            f"greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
+    if lead and min(size[:lead]) < 0 and (not shape or min(size[:lead]) < -1):
+        raise RuntimeError("numel: integer multiplication overflow")
     result = list(size)
-    for i, want in enumerate(size):
+    for i in range(len(size) - 1, -1, -1):
+        want = size[i]
         have = shape[i - lead] if i >= lead else 1
         if want == -1:
             if i < lead:
