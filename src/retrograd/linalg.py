@@ -16,8 +16,8 @@ from .ops.linalg import (
     svdvals,
     vecdot,
 )
+from .ops.pieces import diagonal
 from .ops.reduce import vector_norm
-from .ops.shape import diagonal
 
 __all__ = [
     "LinAlgError", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from numpy.lib.stride_tricks import as_strided as _as_strided
@@ -54,10 +53,10 @@ def _span(geometry: Geometry) -> tuple[int, int]:
 
 def _through(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
     strides = tuple(step * memory.itemsize for step in geometry.strides)
-    return _as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
+    return as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
 
 
-def _as_strided_of(np: Any) -> Any:
+def as_strided_of(np: Any) -> Any:
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
@@ -130,7 +129,7 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     strides = (0,) * lead + tuple(
         0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
     )
-    return _as_strided_of(np)(self, target, strides)
+    return as_strided_of(np)(self, target, strides)
 
 
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))

@@ -1,0 +1,266 @@
+"""Overwriting elements: all of them, or where a mask is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from .calls import modify
+from .table import ARRAYS, TENSORS, op, surface
+
+# -- Overwriting -----------------------------------------------------------------------------------------------------
+
+
+@op(name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True)
+def copy_block(np: Any, self: Any, src: Any, /) -> Any:
+    """``src``, in the shape and dtype of ``self``."""
+    if src.dtype.kind == "c" and self.dtype.kind != "c":
+        src = src.real
+    return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
+
+
+copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
+
+
+@surface(function=False)
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Overwrite with the elements of ``src``, broadcast and converted."""
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    try:
+        fits = numpy.broadcast_shapes(src._array.shape, input._array.shape) == input._array.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise _unfit(src._array.shape, input._array.shape)
+    return modify(copy_block.op, (input, src), ())
+
+
+def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
+    if len(have) > len(want):
+        return RuntimeError(
+            f"output with shape {list(want)} doesn't match the broadcast shape {list(have)}"
+            if all(b in (1, a) for a, b in zip(reversed(have), reversed(want), strict=False))
+            else f"The size of tensor a ({want[-1] if want else 0}) must match the size of tensor b ({have[-1]}) at "
+            f"non-singleton dimension {len(have) - 1}"
+        )
+    for back in range(1, len(have) + 1):
+        if have[-back] not in (1, want[-back]):
+            return RuntimeError(
+                f"The expanded size of the tensor ({want[-back]}) must match the existing size ({have[-back]}) at "
+                f"non-singleton dimension {len(want) - back}.  Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
+            )
+    return RuntimeError("shapes do not fit")
+
+
+@op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
+def fill_block(np: Any, self: Any, /, value: Any) -> Any:
+    """``value`` everywhere."""
+    return np.full(self.shape, value).astype(self.dtype) if not isinstance(value, complex) or self.dtype.kind == "c" else \
+        _no_complex()  # fmt: skip
+
+
+def _no_complex() -> Any:
+    raise RuntimeError("value cannot be converted to type float without overflow")
+
+
+fill_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@op(
+    name="fill_tensor_block",
+    backward="FillBackward1",
+    in_place_backward="FillBackward3",
+    function=False,
+    method=False,
+    linear=True,
+)
+def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
+    """The 0-d ``value`` everywhere."""
+    return np.broadcast_to(value.astype(self.dtype), self.shape)
+
+
+fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
+
+
+@surface()
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+            )
+        return modify(fill_tensor_block.op, (input, value), ())
+    return modify(fill_block.op, (input,), (value,))
+
+
+@surface()
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like this one with ``value`` everywhere."""
+    return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
+
+
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False)
+def zero_block(np: Any, self: Any, /) -> Any:
+    """Zeros."""
+    return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
+
+
+zero_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@surface()
+def zero_(input: Tensor) -> Tensor:
+    """Overwrite every element with 0."""
+    return modify(zero_block.op, (input,), ())
+
+
+# -- Masks -----------------------------------------------------------------------------------------------------------
+
+
+def _mask(name: str, input: Tensor, mask: Tensor) -> None:
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {_long_name(mask)}"
+                           if name == "masked_fill_" else
+                           f"{name}: expected BoolTensor for mask")  # fmt: skip
+
+
+def _long_name(x: Tensor) -> str:
+    return {"int64": "long int", "float32": "float"}.get(x.dtype.name, x.dtype.name)
+
+
+@op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True)
+def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
+    """``self`` with a number where ``mask`` is true."""
+    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+
+
+masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
+
+
+@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True)
+def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
+    """``self`` with the 0-d ``value`` where ``mask`` is true."""
+    return np.where(mask, value.astype(self.dtype), self)
+
+
+masked_fill_tensor.derivative(
+    self=lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+    value=lambda F, g, mask: F.sum_all(F.where_else(mask, g)),
+)
+
+
+def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    _mask("masked_fill_", input, mask)
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        return masked_fill_tensor, (input, mask, value), ()
+    if isinstance(value, float) and input.dtype.category < dtypes.FLOATING and value != int(value):
+        raise RuntimeError(f"value cannot be converted to type {_long_name(input)} without overflow")
+    return masked_fill_number, (input, mask), (value,)
+
+
+@surface()
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true."""
+    call, tensors, params = _masked_fill(input, mask, value)
+    return call(*tensors, *params)
+
+
+@surface(function=False)
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place version of :func:`masked_fill`."""
+    call, tensors, params = _masked_fill(input, mask, value)
+    return modify(call.op, tensors, params)
+
+
+@op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
+def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
+    """The elements where ``mask`` is true, in one row."""
+    shape = np.broadcast_shapes(self.shape, mask.shape)
+    return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
+
+
+masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spread(g, mask, self_shape))
+
+
+@op(function=False, method=False, linear=True)
+def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
+    """Zeros with the elements of ``self``, in order, where ``mask`` is true."""
+    whole = np.broadcast_shapes(shape, mask.shape)
+    out = np.zeros(whole, self.dtype)
+    out[np.broadcast_to(mask, whole)] = self
+    return out
+
+
+masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
+
+
+@surface()
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+    """The elements where ``mask`` is true, in one row."""
+    if mask.dtype not in (dtypes.bool_, dtypes.uint8):
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    return masked_select_block(input, mask.to(dtypes.bool_), out=out)
+
+
+@op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
+def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
+    """``self`` with elements of ``source``, in order, where ``mask`` is true."""
+    out = np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape)).copy()
+    where = np.broadcast_to(mask, out.shape)
+    count = int(where.sum())
+    if source.size < count:
+        raise RuntimeError("masked_scatter: expected number of elements in source >= number of ones in mask")
+    out[where] = source.reshape(-1)[:count]
+    return out
+
+
+masked_scatter_block.derivative(
+    self=lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+    source=lambda F, g, mask, source_shape: F.masked_gather(g, mask, source_shape),
+)
+
+
+@op(function=False, method=False, linear=True)
+def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
+    """The elements where ``mask`` is true, followed by zeros, in ``shape``."""
+    found = self[np.broadcast_to(mask, self.shape)]
+    out = np.zeros(int(np.prod(shape)), self.dtype)
+    out[: found.size] = found
+    return out.reshape(shape)
+
+
+masked_gather.derivative(
+    self=lambda F, g, mask, self_shape: F.masked_spread(
+        F.slice(F.reshape(g, (-1,)), 0, 0, F.true_count(mask, self_shape), 1), mask, self_shape
+    )
+)
+
+
+def _true_count(mask: Any, shape: tuple[int, ...]) -> int:
+    array = mask._array if isinstance(mask, Tensor) else mask
+    return int(numpy.broadcast_to(array, shape).sum())
+
+
+ARRAYS.__dict__["true_count"] = TENSORS.__dict__["true_count"] = _true_count
+
+
+@surface()
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The tensor with elements of ``source``, in order, where ``mask`` is true."""
+    return masked_scatter_block(input, mask, source)
+
+
+@surface(function=False)
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """In-place version of :func:`masked_scatter`."""
+    return modify(masked_scatter_block.op, (input, mask, source), ())

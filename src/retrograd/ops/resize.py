@@ -1,0 +1,110 @@
+"""In place: the same tensor shown otherwise, with another size, or with the memory of another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core.devices import module_of
+from ..core.modes import recording
+from ..core.tensor import Tensor, memory_of
+from ..core.views import bump, check_in_place
+from .pieces import as_strided
+from .shape import spread, squeeze, t, transpose, unsqueeze
+from .table import surface
+
+#: PyTorch's names for the nodes of the in-place forms.
+_IN_PLACE = {
+    "SqueezeBackward0": "SqueezeBackward3", "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5", "UnsqueezeBackward0": "UnsqueezeBackward1",
+    "TransposeBackward0": "TransposeBackward1", "TBackward0": "TBackward1", "AsStridedBackward0": "AsStridedBackward1",
+}  # fmt: skip
+_renamed: dict[type, type] = {}
+
+
+def _numbered(kind: type) -> type:
+    """The node class of the in-place form of a view."""
+    if kind.__name__ not in _IN_PLACE:
+        return kind
+    if kind not in _renamed:
+        _renamed[kind] = type(_IN_PLACE[kind.__name__], (kind,), {"__slots__": (), "__module__": "builtins"})
+    return _renamed[kind]
+
+
+def _reshow(name: str, out_of_place: Any) -> None:
+    """The in-place form of a view: the tensor itself takes the new shape and strides."""
+
+    def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        node = input._node
+        check_in_place(input, input.requires_grad)
+        shown = out_of_place(input, *args, **kwargs)
+        made = shown._node if recording() else None
+        if made is not None and made is not node:
+            made.__class__ = _numbered(type(made))
+        input._array = shown._array
+        bump(input)
+        if made is not None and made is not node:
+            if input._view is None:
+                input._node = made
+            else:
+                input._node = made
+                input._view.seen = input._cell[0] if input._cell else 0
+        elif node.__class__.__name__ == "AccumulateGrad":
+            node.shape, node.array = input._array.shape, input._array
+        return input
+
+    in_place.__name__ = in_place.__qualname__ = name + "_"
+    in_place.__doc__ = f"In-place version of :func:`{name}`."
+    surface(function=False, name=name + "_")(in_place)
+
+
+for _name, _function in (
+    ("transpose", transpose), ("swapaxes", transpose), ("swapdims", transpose), ("t", t), ("squeeze", squeeze),
+    ("unsqueeze", unsqueeze), ("as_strided", as_strided),
+):  # fmt: skip
+    _reshow(_name, _function)
+
+
+@surface(function=False)
+def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another size in place: its memory is kept, and grows (with undefined elements) if need be."""
+    if input.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = spread("resize_", size)
+    need, memory = math.prod(shape), memory_of(input._array)
+    start = input.storage_offset()
+    np = module_of(input._array)
+    if memory.size - start < need:
+        grown = np.empty(start + need, input._array.dtype)
+        flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
+        grown[: flat.size] = flat
+        memory = grown
+    flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
+    input._array = flat[start : start + need].reshape(shape)
+    bump(input)
+    return input
+
+
+@surface(function=False)
+def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Give the tensor the size of ``other`` in place."""
+    return resize_(input, other._array.shape)
+
+
+@surface(function=False)
+def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
+    """Make the tensor share the memory, shape and strides of ``source``."""
+    array = input._array[:0].reshape(0) if source is None else source._array
+    if source is not None and source.dtype is not input.dtype:
+        raise RuntimeError(f"Could not set tensor of type {_c(source)} to a tensor of type {_c(input)}")
+    input._array = array
+    if source is not None:
+        input._cell = source._cell
+    bump(input)
+    return input
+
+
+def _c(x: Tensor) -> str:
+    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
+        x.dtype.name, x.dtype.name
+    )
