@@ -408,7 +408,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([each[wrap(picks[:, i].copy())] for i, each in enumerate(tensors)], 1)
 
 
-@surface()
+@surface(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of ``r`` elements of a vector, as rows."""
     choose = combinations_with_replacement if with_replacement else _combinations

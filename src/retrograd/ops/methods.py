@@ -12,7 +12,9 @@ from . import (
     activate,
     cast,
     compare,
+    copies,
     create,
+    differences,
     index,
     inner,
     join,
@@ -72,8 +74,8 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method",
-    "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "overwrite", "parts",
-    "pieces", "pointwise", "random", "rearrange", "reduce", "resize", "scatter", "search", "shape", "sort",
+    "add_method", "activate", "cast", "compare", "copies", "create", "differences", "index", "inner", "install",
+    "join", "linalg", "overwrite", "parts", "pieces", "pointwise", "random", "rearrange", "reduce", "resize",
+    "scatter", "search", "shape", "sort",
 ]  # fmt: skip
 install()

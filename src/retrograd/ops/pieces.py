@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from ..core import dtypes
 from ..core.tensor import Tensor, dimension, memory_of
 from ..core.views import Geometry, geometry
 from .inner import as_strided_of
@@ -112,15 +113,15 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return unbind_block(input, dimension(dim, input._array.ndim))
 
 
-@view_op("split_sizes", "SplitWithSizesBackward0", several=True)
-def split_sizes(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
+@view_op("split_uneven", "SplitWithSizesBackward0", several=True)
+def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
     """Consecutive pieces of ``sizes`` along dimension ``dim``."""
     return _pieces(self, sizes, dim)
 
 
 @view_op("split_even", "SplitBackward0", several=True)
 def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """As ``split_sizes``, of pieces of one size but for the last."""
+    """As ``split_uneven``, of pieces of one size but for the last."""
     return _pieces(self, sizes, dim)
 
 
@@ -137,38 +138,45 @@ def _split_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, sizes: Any, di
     return F.cat_or_zeros(g, shapes, self_dtype, dim)
 
 
-split_sizes.derivative(self=_split_rule)
-split_even.derivative(self=_split_rule)
+unsafe_split_uneven, unsafe_split_even = (
+    op(name=name, backward=backward, several=True, function=False, method=False, linear=True)(split_uneven.op.kernel)
+    for name, backward in (
+        ("unsafe_split_uneven", "UnsafeSplitWithSizesBackward0"), ("unsafe_split_even", "UnsafeSplitBackward0"),
+    )
+)  # fmt: skip
+for _block in (split_uneven, split_even, unsafe_split_uneven, unsafe_split_even):
+    _block.derivative(self=_split_rule)
 
 
-@surface()
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Consecutive pieces of the given sizes along dimension ``dim``."""
-    at = dimension(dim, input._array.ndim)
-    sizes = tuple(split_sizes)
-    if sum(sizes) != input._array.shape[at] or any(each < 0 for each in sizes):
+def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, ...]:
+    at, pieces = _split_dim(input, dim), ints(sizes)
+    whole = input._array.shape[at]
+    if any(each < 0 for each in pieces):
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {input._array.shape[at]} (input tensor's size at "
-            f"dimension {dim}), but got split_sizes={list(sizes)}"
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(pieces)}"
         )
-    return split_sizes_call(input, sizes, at)
+    if sum(pieces) != whole:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension {dim}), "
+            f"but got split_sizes={list(pieces)}"
+        )
+    return block(input, pieces, at)  # type: ignore[no-any-return]
 
 
-split_sizes_call: Any = split_sizes
-
-
-@surface(aliases=("unsafe_split",))
-def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``."""
-    if not isinstance(split_size_or_sections, int):
-        return split_with_sizes(input, split_size_or_sections, dim)
-    at, size = dimension(dim, input._array.ndim), split_size_or_sections
+def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ...]:
+    at = _split_dim(input, dim)
     whole = input._array.shape[at]
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and whole:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
-    return split_even(input, _even_sizes(whole, size), at)
+    return block(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
+
+
+def _split_dim(input: Tensor, dim: int) -> int:
+    if not input._array.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    return dimension(dim, input._array.ndim)
 
 
 def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
@@ -176,9 +184,7 @@ def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
     return tuple(min(size, whole - i * size) for i in range(count))
 
 
-@surface(aliases=("unsafe_chunk",))
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``."""
+def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
     if input._array.ndim == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -187,20 +193,60 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     whole = input._array.shape[at]
     size = -(-whole // chunks)
     if size == 0:
-        return split_sizes_call(input, (0,) * chunks, at)
-    return split_even(input, _even_sizes(whole, size), at)
+        return uneven(input, (0,) * chunks, at)  # type: ignore[no-any-return]
+    return even(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
 
 
 @surface()
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Pieces along dimension ``dim``: so many of nearly one size, or cut at the given indices."""
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Consecutive pieces of the given sizes along dimension ``dim``, as views."""
+    return _by_sizes(split_uneven, input, split_sizes, dim)
+
+
+@surface()
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`split_with_sizes`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
+
+
+@surface()
+def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views."""
+    sizes = kwargs.get("split_size", split_size_or_sections)
+    return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else split_with_sizes(input, sizes, dim)
+
+
+@surface()
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`split`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_size(unsafe_split_even, input, split_size, dim)
+
+
+@surface()
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views."""
+    return _by_count(split_even, split_uneven, input, chunks, dim)
+
+
+@surface()
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`chunk`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
+
+
+@surface()
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Pieces along dimension ``dim``: so many of nearly one size, or cut at the given indices; views.
+
+    The cuts may be a 0-d or 1-d tensor of int64. Raises RuntimeError for a 0-d tensor and a number below 1.
+    """
     if input._array.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     at = dimension(dim, input._array.ndim)
     whole = input._array.shape[at]
-    given = indices_or_sections
+    given = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
     if isinstance(given, Tensor):
-        given = given.tolist()
+        given = _cuts_of(given)
     if isinstance(given, int):
         if given <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {given}")
@@ -213,6 +259,20 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0, **kwargs
     return tuple(slice_block(input, at, *_bounds(a, b, whole), 1) for a, b in itertools.pairwise(cuts))
 
 
+def _cuts_of(given: Tensor) -> Any:
+    if given._array.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
+            f"a tensor with {given._array.ndim} dims"
+        )
+    if given.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{dtypes.scalar_name(given.dtype)}"
+        )
+    return given.tolist()
+
+
 def _bounds(start: int, end: int, whole: int) -> tuple[int, int]:
     first, last, _ = slice(start, end).indices(whole)
     return first, max(first, last)
@@ -222,11 +282,12 @@ def _split_along(name: str, dim: int, least: int) -> None:
     def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input._array.ndim < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a "
                 f"tensor with {input._array.ndim} dimensions!"
             )
         at = 0 if name == "hsplit" and input._array.ndim == 1 else dim
-        if isinstance(indices_or_sections, int) and input._array.shape[at] % indices_or_sections:
+        count = indices_or_sections
+        if isinstance(count, int) and (count <= 0 or input._array.shape[at] % count):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {at}, but the size of the dimension "
                 f"{input._array.shape[at]} is not divisible by the split_size {indices_or_sections}!"

@@ -220,3 +220,53 @@ def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
 
 
 rot90_block.derivative(self=lambda F, g, k, first, second: F.rot90_block(g, -k % 4, first, second))
+
+
+# -- Padding ---------------------------------------------------------------------------------------------------------
+
+
+@op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
+def constant_pad_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
+    """``self`` with ``value`` around it, or with edges cut off where a width is negative."""
+    lead = self.ndim - len(pad) // 2
+    widths = [(0, 0)] * lead + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    kept = self[
+        tuple(
+            slice(max(-before, 0), size - max(-after, 0))
+            for (before, after), size in zip(widths, self.shape, strict=True)
+        )
+    ]
+    shape = tuple(size + before + after for (before, after), size in zip(widths, self.shape, strict=True))
+    out = np.full(shape, value, self.dtype)
+    out[
+        tuple(slice(max(before, 0), size - max(after, 0)) for (before, after), size in zip(widths, shape, strict=True))
+    ] = kept
+    return out
+
+
+constant_pad_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(g, tuple(-each for each in pad), 0))
+
+
+@surface(method=False)
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """The tensor with ``value`` around it.
+
+    ``pad`` gives the widths before and after, dimension by dimension from the last; negative ones cut off.
+
+    >>> import retrograd as torch
+    >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
+    widths = ints(pad)
+    shape = input._array.shape
+    if len(widths) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(widths)}")
+    if len(widths) > 2 * len(shape):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(widths)}while the input has {len(shape)}dimensions."
+        )
+    for before, after, size in zip(widths[::2], widths[1::2], reversed(shape), strict=False):
+        if size + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+    return constant_pad_block(input, widths, value)

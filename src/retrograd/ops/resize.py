@@ -7,10 +7,10 @@ from typing import Any
 
 from ..core.devices import module_of
 from ..core.modes import recording
-from ..core.tensor import Tensor, memory_of
+from ..core.tensor import Tensor, c_name, memory_of
 from ..core.views import bump, check_in_place
 from .pieces import as_strided
-from .shape import spread, squeeze, t, transpose, unsqueeze
+from .shape import renamed, spread, squeeze, t, transpose, unsqueeze
 from .table import surface
 
 #: PyTorch's names for the nodes of the in-place forms.
@@ -19,16 +19,11 @@ _IN_PLACE = {
     "SqueezeBackward2": "SqueezeBackward5", "UnsqueezeBackward0": "UnsqueezeBackward1",
     "TransposeBackward0": "TransposeBackward1", "TBackward0": "TBackward1", "AsStridedBackward0": "AsStridedBackward1",
 }  # fmt: skip
-_renamed: dict[type, type] = {}
 
 
 def _numbered(kind: type) -> type:
     """The node class of the in-place form of a view."""
-    if kind.__name__ not in _IN_PLACE:
-        return kind
-    if kind not in _renamed:
-        _renamed[kind] = type(_IN_PLACE[kind.__name__], (kind,), {"__slots__": (), "__module__": "builtins"})
-    return _renamed[kind]
+    return renamed(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
 def _reshow(name: str, out_of_place: Any) -> None:
@@ -55,7 +50,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
     in_place.__doc__ = f"In-place version of :func:`{name}`."
-    surface(function=False, name=name + "_")(in_place)
+    surface(function=name == "as_strided", name=name + "_")(in_place)
 
 
 for _name, _function in (
@@ -85,7 +80,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     return input
 
 
-@surface(function=False)
+@surface()
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the size of ``other`` in place."""
     return resize_(input, other._array.shape)
@@ -96,15 +91,11 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
     array = input._array[:0].reshape(0) if source is None else source._array
     if source is not None and source.dtype is not input.dtype:
-        raise RuntimeError(f"Could not set tensor of type {_c(source)} to a tensor of type {_c(input)}")
+        raise RuntimeError(
+            f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(input.dtype)}"
+        )
     input._array = array
     if source is not None:
         input._cell = source._cell
     bump(input)
     return input
-
-
-def _c(x: Tensor) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
-        x.dtype.name, x.dtype.name
-    )

@@ -8,7 +8,7 @@ import numpy
 
 from ..core.tensor import Tensor, dimension, wrap
 from .calls import write_array
-from .sort import written
+from .out import written
 from .table import surface
 
 # -- Where -----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,18 @@ def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
 
+_RENAMED: dict[tuple[type, str], type] = {}
+
+
+def renamed(kind: type, name: str) -> type:
+    """The class of nodes ``kind`` under another name, as PyTorch has it for other forms of the same view."""
+    if name == kind.__name__:
+        return kind
+    if (kind, name) not in _RENAMED:
+        _RENAMED[kind, name] = type(name, (kind,), {"__slots__": (), "__module__": "builtins"})
+    return _RENAMED[kind, name]
+
+
 def ints(value: Any) -> tuple[int, ...]:
     """A sequence of ints given as one int or as a sequence (0-d tensors count as ints)."""
     return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
@@ -438,7 +450,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute_block(input, order)
 
 
-@surface(function=False, name="adjoint")
+@surface()
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
     result = transpose(input, -2, -1)

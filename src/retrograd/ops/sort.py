@@ -10,23 +10,12 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from ..core.views import check_in_place
 from .along import chosen_rule, ordered_rule
-from .calls import check_cast, write_array
 from .named import named
+from .out import written
 from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
-
-
-def written(out: Tensor | None, result: Tensor) -> Tensor:
-    """``result``, or ``out`` with it written in."""
-    if out is None:
-        return result
-    check_cast(result.dtype, out.dtype)
-    check_in_place(out, False)
-    write_array(out, result._array)
-    return out
 
 
 def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
