@@ -472,7 +472,7 @@ def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 def element_strides(array: Any) -> tuple[int, ...]:
     """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
-    if array.flags.c_contiguous and 1 not in array.shape and (array.size or not any(array.strides)):
+    if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
         return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize
     return tuple(step // size for step in array.strides)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtypes import unsupported
+
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of what :func:`take` gives."""
@@ -34,6 +36,9 @@ def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     """Add ``values`` at the picked places of ``x``, as often as each is picked, and return ``x``."""
+    if x.dtype == bool:
+        np.logical_or.at(x, _key(picks), values)
+        return x
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].ndim == 1 and places[0] == 0 and values.ndim == x.ndim:
         return _add_rows(np, x, picks[0], values)
@@ -104,6 +109,8 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
     out = x.copy()
     if index.size == 0:
         return out
+    if x.dtype.kind == "c" and reduce in ("amax", "amin"):
+        raise unsupported("scatter_gather_tensor_cpu_reduce_" + reduce, x.dtype)
     shape = out.shape
     if not shape:
         out, index, values = out.reshape(1), index.reshape(-1), values.reshape(-1)
@@ -126,7 +133,9 @@ def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
         return 0
     if reduce == "prod":
         return 1
-    if dtype.kind == "f":
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "fV":
         return -np.inf if reduce == "amax" else np.inf
     limits = np.iinfo(dtype)
     return limits.min if reduce == "amax" else limits.max

@@ -55,14 +55,14 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     return slice_block(input, at, first, max(first, last), step)
 
 
-def _copied(shown: Tensor, input: Tensor, suffix: str) -> Tensor:
-    """The elements of a view in memory of their own, at the view's place in the graph."""
+def copied(shown: Tensor, input: Tensor) -> Tensor:
+    """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
     out = wrap(shown._array.copy(order="C"))
     place = shown._node
     if recording() and place is not None and place is not input._node:
         node = place.node if place.__class__ is Output else place
-        if not node.__class__.__name__.endswith(suffix):
-            node.__class__ = renamed(node.__class__, node.__class__.__name__ + suffix)
+        if not node.__class__.__name__.endswith("_copy"):
+            node.__class__ = renamed(node.__class__, node.__class__.__name__ + "_copy")
         out._node = place
     return out
 
@@ -74,9 +74,9 @@ def _copy_form(name: str, of: Any) -> None:
         refuse_grad(name, out, (input,))
         shown = of(input, *args, **kwargs)
         if isinstance(shown, Tensor):
-            return _copied(shown, input, "_copy") if out is None else _filled(out, shown)
+            return copied(shown, input) if out is None else _filled(out, shown)
         if out is None:
-            return tuple(_copied(each, input, "_copy") for each in shown)
+            return tuple(copied(each, input) for each in shown)
         for target, each in zip(out, shown, strict=True):
             _filled(target, each)
         return None
@@ -120,7 +120,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
     shown = narrow(input, dim, start, length)
     if out is not None:
         return _filled(out, shown)
-    result = _copied(shown, input, "_copy")
+    result = copied(shown, input)
     if result._node is not None:
         result._node.__class__ = renamed(type(result._node), "NarrowCopyBackward0")
     return result

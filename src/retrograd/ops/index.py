@@ -288,12 +288,16 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
     copy_(target, source)
 
 
+def _other_dtype(source: Tensor, x: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(x.dtype)} for the "
+        f"destination and {dtypes.scalar_name(source.dtype)} for the source."
+    )
+
+
 def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
     if source.dtype is not x.dtype and source._array.ndim:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(x.dtype)} for the "
-            f"destination and {dtypes.scalar_name(source.dtype)} for the source."
-        )
+        raise _other_dtype(source, x)
     if source.dtype is not x.dtype:
         source = source.to(x.dtype)
     while source._array.ndim > len(shape) and source._array.shape[0] == 1:
@@ -335,13 +339,26 @@ def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
 index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
-def _put_arguments(input: Tensor, indices: Any, values: Tensor) -> tuple[Tensor, tuple[Any, ...], Tensor]:
+def _put_arguments(input: Tensor, indices: Any, values: Any) -> tuple[Tensor, tuple[Any, ...], Tensor]:
+    for name, position, given, kinds in (
+        ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
+    ):  # fmt: skip
+        if not isinstance(given, kinds):
+            wanted = "Tensor" if name == "values" else "tuple of Tensors"
+            raise TypeError(
+                f"index_put(): argument '{name}' (position {position}) must be {wanted}, not {type(given).__name__}"
+            )
     picks: list[Any] = []
-    for each in indices:
-        if each is None:
-            picks.append(None)
-        else:
-            picks.extend(_as_picks(each, input._array.shape[len(picks) :], len(picks)))
+    for position, each in enumerate(indices):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+        picks.extend(_as_picks(each, input._array.shape[len(picks) :], len(picks)))
+    if len(picks) > input._array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(picks)})")
+    if values.dtype is not input.dtype:
+        raise _other_dtype(values, input)
+    if not picks:
+        return input, (), values
     where = _arrays(input, picks)
     shape = indexing.result_shape(input._array.shape, where)
     return input, where, _fitted(values, shape, input)

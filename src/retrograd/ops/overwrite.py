@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor
-from .calls import modify
+from ..core.tensor import Tensor, c_name
+from .calls import mismatch, modify
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
@@ -59,12 +59,7 @@ def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
 @op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """``value`` everywhere."""
-    return np.full(self.shape, value).astype(self.dtype) if not isinstance(value, complex) or self.dtype.kind == "c" else \
-        _no_complex()  # fmt: skip
-
-
-def _no_complex() -> Any:
-    raise RuntimeError("value cannot be converted to type float without overflow")
+    return np.full(self.shape, dtypes.converted(value, self.dtype))
 
 
 fill_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -98,7 +93,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return modify(fill_block.op, (input,), (value,))
 
 
-@surface()
+@surface(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like this one with ``value`` everywhere."""
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
@@ -122,21 +117,19 @@ def zero_(input: Tensor) -> Tensor:
 # -- Masks -----------------------------------------------------------------------------------------------------------
 
 
-def _mask(name: str, input: Tensor, mask: Tensor) -> None:
-    if mask.dtype is not dtypes.bool_:
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {_long_name(mask)}"
-                           if name == "masked_fill_" else
-                           f"{name}: expected BoolTensor for mask")  # fmt: skip
-
-
-def _long_name(x: Tensor) -> str:
-    return {"int64": "long int", "float32": "float"}.get(x.dtype.name, x.dtype.name)
+def _together(mask: Any, x: Any) -> tuple[int, ...]:
+    """The shape to which a mask and a tensor broadcast together."""
+    error = mismatch(mask.shape, x.shape)
+    if error is not None:
+        raise error
+    return numpy.broadcast_shapes(mask.shape, x.shape)
 
 
 @op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True)
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with a number where ``mask`` is true."""
-    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+    _together(mask, self)
+    return np.where(mask, dtypes.converted(value, self.dtype), self)
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
@@ -145,6 +138,9 @@ masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, ma
 @op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True)
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     """``self`` with the 0-d ``value`` where ``mask`` is true."""
+    _together(mask, self)
+    if value.dtype.kind == "c" and self.dtype.kind != "c":
+        value = dtypes.converted(value.item(), self.dtype)
     return np.where(mask, value.astype(self.dtype), self)
 
 
@@ -155,7 +151,8 @@ masked_fill_tensor.derivative(
 
 
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    _mask("masked_fill_", input, mask)
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -163,8 +160,6 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
                 f"{value._array.ndim} dimension(s)."
             )
         return masked_fill_tensor, (input, mask, value), ()
-    if isinstance(value, float) and input.dtype.category < dtypes.FLOATING and value != int(value):
-        raise RuntimeError(f"value cannot be converted to type {_long_name(input)} without overflow")
     return masked_fill_number, (input, mask), (value,)
 
 
@@ -185,7 +180,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 @op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
 def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
     """The elements where ``mask`` is true, in one row."""
-    shape = np.broadcast_shapes(self.shape, mask.shape)
+    shape = _together(mask, self)
     return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
 
 
@@ -207,19 +202,19 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 @surface()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where ``mask`` is true, in one row."""
-    if mask.dtype not in (dtypes.bool_, dtypes.uint8):
+    if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return masked_select_block(input, mask.to(dtypes.bool_), out=out)
+    return masked_select_block(input, mask, out=out)
 
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
 def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
     """``self`` with elements of ``source``, in order, where ``mask`` is true."""
-    out = np.broadcast_to(self, np.broadcast_shapes(self.shape, mask.shape)).copy()
+    out = np.array(np.broadcast_to(self, _together(mask, self)), order="C")
     where = np.broadcast_to(mask, out.shape)
     count = int(where.sum())
     if source.size < count:
-        raise RuntimeError("masked_scatter: expected number of elements in source >= number of ones in mask")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     out[where] = source.reshape(-1)[:count]
     return out
 
@@ -254,13 +249,31 @@ def _true_count(mask: Any, shape: tuple[int, ...]) -> int:
 ARRAYS.__dict__["true_count"] = TENSORS.__dict__["true_count"] = _true_count
 
 
+def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{dtypes.scalar_name(input.dtype)} and {dtypes.scalar_name(source.dtype)}"
+        )
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype " + dtypes.scalar_name(mask.dtype)
+        )
+    return input, mask, source
+
+
 @surface()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The tensor with elements of ``source``, in order, where ``mask`` is true."""
-    return masked_scatter_block(input, mask, source)
+    """The tensor with elements of ``source``, in order, where ``mask`` is true.
+
+    >>> import retrograd as torch
+    >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return masked_scatter_block(*_masked_scatter(input, mask, source))
 
 
 @surface(function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`masked_scatter`."""
-    return modify(masked_scatter_block.op, (input, mask, source), ())
+    return modify(masked_scatter_block.op, _masked_scatter(input, mask, source), ())

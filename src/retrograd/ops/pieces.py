@@ -160,7 +160,7 @@ def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, 
             f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={list(pieces)}"
         )
-    return block(input, pieces, at)  # type: ignore[no-any-return]
+    return block(input, pieces, at)
 
 
 def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ...]:
@@ -170,7 +170,7 @@ def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ..
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and whole:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
-    return block(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
+    return block(input, _even_sizes(whole, size), at)
 
 
 def _split_dim(input: Tensor, dim: int) -> int:
@@ -193,8 +193,8 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
     whole = input._array.shape[at]
     size = -(-whole // chunks)
     if size == 0:
-        return uneven(input, (0,) * chunks, at)  # type: ignore[no-any-return]
-    return even(input, _even_sizes(whole, size), at)  # type: ignore[no-any-return]
+        return uneven(input, (0,) * chunks, at)
+    return even(input, _even_sizes(whole, size), at)
 
 
 @surface()

@@ -9,7 +9,8 @@ import numpy
 from ..core.tensor import Tensor, dimension, wrap
 from .calls import write_array
 from .cast import to
-from .pieces import writable_diagonal
+from .copies import copied
+from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
 from .table import op, surface
 
@@ -22,22 +23,11 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     ndim = input._array.ndim
     if ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
-    result = diag_embed(input, diagonal) if ndim == 1 else diagonal_copy(input, diagonal, 0, 1)
+    result = diag_embed(input, diagonal) if ndim == 1 else copied(diagonal_block(input, diagonal, 0, 1), input)
     if out is not None:
         write_array(out, result._array)
         return out
     return result
-
-
-@op(backward="DiagonalBackward0_copy", function=False, method=False, linear=True)
-def diagonal_copy(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
-    """The diagonal of matrices, in memory of its own."""
-    return np.diagonal(self, offset, dim1, dim2).copy()
-
-
-diagonal_copy.derivative(
-    self=lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(g, self_shape, offset, dim1, dim2)
-)
 
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)

@@ -12,7 +12,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import indexing
-from .calls import modify
+from .calls import mismatch, modify
 from .inner import expand
 from .table import op, surface
 
@@ -412,7 +412,7 @@ def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, al
     """``self`` to which slices of ``source`` are added at ``index``."""
     added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
     if not self.ndim:
-        return self + added.reshape(()) if added.size == 1 else self
+        return self + added.reshape(())
     return indexing.add(np, self.copy(), (None,) * dim + (index.reshape(-1),), added)
 
 
@@ -428,7 +428,7 @@ index_add_block.derivative(self=1, source=_index_add_source)
 def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -> Any:
     """``self`` with slices of ``source`` put at ``index``."""
     if not self.ndim:
-        return source.reshape(()).copy()
+        return source.reshape(-1)[-1:].copy().reshape(())
     return indexing.put(np, self.copy(), (None,) * dim + (index.reshape(-1),), source)
 
 
@@ -680,10 +680,12 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     at = dimension(dim, ndim)
     size = input._array.shape[at]
     index = wrap(numpy.where(indices._array < 0, indices._array + size, indices._array))
-    shape = numpy.broadcast_shapes(
-        (*input._array.shape[:at], 1, *input._array.shape[at + 1 :]),
-        (*index._array.shape[:at], 1, *index._array.shape[at + 1 :]),
-    )
+    have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
+    want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
+    error = mismatch(have, want)
+    if error is not None:
+        raise error
+    shape = numpy.broadcast_shapes(have, want)
     wide = expand(input, (*shape[:at], size, *shape[at + 1 :]))
     return gather(wide, at, expand(index, (*shape[:at], index._array.shape[at], *shape[at + 1 :])), out=out)
 

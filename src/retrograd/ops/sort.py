@@ -37,7 +37,9 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     if not self.ndim:
         return self.copy(), np.asarray(0)
     order = ordered(np, self, dim, descending)
-    return np.take_along_axis(self, order, dim), np.ascontiguousarray(order)
+    values, indices = np.empty_like(self), np.empty_like(self, dtype=np.int64)  # in the memory order of the tensor
+    values[...], indices[...] = np.take_along_axis(self, order, dim), order
+    return values, indices
 
 
 def _sorting(name: str, backward: str) -> Any:
