@@ -31,7 +31,8 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
         return np.array(self, order="C")
     if memory_format is channels_last and self.ndim == 4:
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
-    return np.array(self, order="K")
+    # What lies several times at one place has no order of memory to keep.
+    return np.array(self, order="C" if 0 in self.strides else "K")
 
 
 clone_block.derivative(self=lambda F, g: g)

@@ -67,11 +67,19 @@ def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
+def _laid(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
+    """Write ``values`` into a zeroed memory, adding up what lies at one place."""
+    if overlaps(geometry):
+        np.add.at(memory, _through(np, np.arange(memory.size), start, geometry).ravel(), values.ravel())
+    else:
+        _through(np, memory, start, geometry)[...] = values
+
+
 @op(function=False, method=False, linear=True)
 def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
-    _through(np, memory, start, whole)[...] = self
+    _laid(np, memory, start, whole, self)
     return _through(np, memory, start, part).copy()
 
 
@@ -82,18 +90,14 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)
-    if _overlaps(part):
-        index = _through(np, np.arange(memory.size), start, part)
-        np.add.at(memory, index.ravel(), self.ravel())
-    else:
-        _through(np, memory, start, part)[...] = self
+    _laid(np, memory, start, part, self)
     return _through(np, memory, start, whole).copy()
 
 
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
 
 
-def _overlaps(geometry: Geometry) -> bool:
+def overlaps(geometry: Geometry) -> bool:
     """Whether two elements of a geometry may lie at one place."""
     reach = 0
     for step, size in sorted(zip(geometry.strides, geometry.shape, strict=True)):

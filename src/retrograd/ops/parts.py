@@ -6,14 +6,14 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.levels import LEVEL
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, offset_in_memory
 from .inner import as_strided_of
 from .pieces import select_block
 from .shape import PROPERTIES
 from .table import op, surface
 
 
-@op(view=True, name="view_as_real", backward="ViewAsRealBackward0")
+@op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
 def view_as_real(np: Any, self: Any, /) -> Any:
     """A complex tensor as real numbers, real and imaginary parts in a new last dimension; a view."""
     if self.dtype.kind != "c":
@@ -26,16 +26,26 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 view_as_real.derivative(self=lambda F, g: F.view_as_complex(g))
 
 
-@op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0")
+@op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
 def view_as_complex(np: Any, self: Any, /) -> Any:
     """Pairs of real numbers in the last dimension as complex numbers; a view."""
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
-    if self.ndim == 0 or self.shape[-1] != 2:
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    whole = np.ascontiguousarray(self)
-    return whole.view(np.complex64 if self.dtype.itemsize == 4 else np.complex128)[..., 0]
+    size = self.itemsize
+    if self.strides[-1] != size and self.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % (2 * size) for step in self.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if offset_in_memory(self) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    pairs = as_strided_of(np)(self, (max(self.size, 2),) if self.size else (0,), (size,))
+    whole = pairs.view(np.complex64 if size == 4 else np.complex128)
+    return as_strided_of(np)(whole, self.shape[:-1], self.strides[:-1])
 
 
 view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
@@ -104,10 +114,19 @@ PROPERTIES["real"] = property(real, _set_real, doc="The real part, as a view.")
 PROPERTIES["imag"] = property(imag, _set_imag, doc="The imaginary part, as a view.")
 
 
+@op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
+def conj_block(np: Any, self: Any, /) -> Any:
+    """Complex conjugate, in memory of its own."""
+    return self.conj()
+
+
+conj_block.derivative(self=lambda F, g: F.conj_block(g))
+
+
 @surface()
 def conj(input: Tensor) -> Tensor:
-    """Complex conjugate; a real tensor itself."""
-    return conj_physical(input)
+    """Complex conjugate (here a copy; PyTorch puts the work off); a real tensor itself."""
+    return conj_block(input) if input.is_complex() else input
 
 
 @surface()

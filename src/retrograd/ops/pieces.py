@@ -8,7 +8,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, memory_of
 from ..core.views import Geometry, geometry
-from .inner import as_strided_of
+from .inner import as_strided_of, overlaps, strided_add
 from .shape import ints, view_op
 from .table import op, surface
 
@@ -80,7 +80,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -shape[at] <= begin <= shape[at]:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-shape[at]}, {shape[at]}], but got {begin})"
+            f"start out of range (expected to be in range of [{-shape[at]}, {shape[at]}], but got {begin})"
         )
     begin = begin + shape[at] if begin < 0 else begin
     if begin + length > shape[at]:
@@ -380,15 +380,20 @@ unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, s
 
 
 @surface(function=False)
-def unfold(input: Tensor, dimension_: int = 0, size: int = 1, step: int = 1, **kwargs: int) -> Tensor:
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of ``size`` along a dimension, ``step`` apart, as a new last dimension of a view."""
-    at = dimension(kwargs.get("dimension", dimension_), input._array.ndim)
+    at = counted(dimension, input._array.ndim)
     whole = input._array.shape[at] if input._array.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > whole:
         raise RuntimeError(f"maximum size for tensor at dimension {at} is {whole} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     return unfold_block(input, at, size, step)
+
+
+counted = dimension  # under a name that the argument of ``unfold`` does not hide
 
 
 # -- Through strides -------------------------------------------------------------------------------------------------
@@ -404,17 +409,39 @@ def as_strided_block(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> 
     return as_strided_of(np)(flat[part.offset :], part.shape, tuple(step * self.itemsize for step in part.strides))
 
 
-as_strided_block.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
+as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.strided_add(g, whole, part), whole))
+
+
+@op(function=False, method=False, linear=True)
+def shared_out(np: Any, self: Any, /, whole: Geometry) -> Any:
+    """``self``, which lies in memory as ``whole``, divided by how many of its elements lie at the same place."""
+    if not overlaps(whole):
+        return self
+    return self / strided_add.op.kernel(np, np.ones_like(self), whole, whole)
+
+
+shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
 
 
 @surface()
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """The memory of the tensor shown with any shape and strides (in elements); a view."""
-    shape, strides = ints(size), ints(stride)
+    """The memory of the tensor shown with any shape and strides (in elements); a view.
+
+    Raises RuntimeError for negative strides and for elements outside of the memory.
+    """
+    shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(step < 0 for step in strides):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
+        )
     whole = geometry(input._array, input._array)
     offset = whole.offset if storage_offset is None else storage_offset
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if any(each < 0 for each in shape):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     reach = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
     available = memory_of(input._array).nbytes // input._array.itemsize
     if reach >= max(available, 1) and 0 not in shape:

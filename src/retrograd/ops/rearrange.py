@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
+from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from .calls import write_array
-from .cast import to
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -92,9 +92,14 @@ def _triangle_indices(name: str, keep: Any) -> None:
     def indices(
         row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
     ) -> Tensor:
+        for what, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        target = dtypes.int64 if dtype is None else dtype
+        if target not in (dtypes.int64, dtypes.int32):
+            raise dtypes.unsupported(name, target.numpy)
         rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
-        found = wrap(numpy.stack([rows, columns]).astype(numpy.int64))
-        return found if dtype is None else to(found, dtype)
+        return wrap(numpy.stack([rows, columns]).astype(target.numpy))
 
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = f"Rows and columns of the elements that :func:`{name[:4]}` keeps, as a 2 × n tensor."
@@ -117,7 +122,7 @@ _triangle_indices("triu_indices", _upper)
 def trace(np: Any, self: Any, /) -> Any:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
-        raise RuntimeError("trace: expected a matrix")
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return np.asarray(np.trace(self))
 
 
@@ -141,7 +146,7 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """The elements in reverse order along ``dims``."""
-    return np.flip(self, dims).copy() if self.ndim else self.copy()
+    return np.array(np.flip(self, dims), order="K") if self.ndim else self.copy()
 
 
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
@@ -150,7 +155,7 @@ flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
 @surface()
 def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """The elements in reverse order along ``dims``, as a copy."""
-    given = spread("flip", dims or (kwargs["dims"],))
+    given = spread("flip", dims, "dims", kwargs)
     order = tuple(dimension(each, input._array.ndim) for each in given)
     if len(set(order)) != len(order):
         raise RuntimeError(
@@ -178,7 +183,7 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
-    return np.roll(self, shifts, dims) if dims else np.roll(self, shifts[0])
+    return np.ascontiguousarray(np.roll(self, shifts, dims) if dims else np.roll(self, shifts[0])).reshape(self.shape)
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))
@@ -188,7 +193,11 @@ roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-eac
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round."""
     steps = ints(shifts)
-    axes = () if dims is None else tuple(dimension(each, input._array.ndim) for each in ints(dims))
+    if not steps:
+        raise RuntimeError("`shifts` required")
+    axes = () if dims is None else ints(dims)
+    if axes:
+        axes = tuple(dimension(each, input._array.ndim, wrap_scalar=False) for each in axes)
     if len(steps) != len(axes) and not (not axes and len(steps) == 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
     return roll_block(input, steps, axes)
@@ -196,17 +205,23 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 @surface()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turned by 90° ``k`` times in the plane of two dimensions."""
-    first, second = (dimension(each, input._array.ndim) for each in dims)
-    if first == second:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    return rot90_block(input, k % 4, first, second)
+    """Turned by 90° ``k`` times in the plane of two dimensions, from the first towards the second."""
+    ndim, plane = input._array.ndim, ints(dims)
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    if plane[0] == plane[1] or abs(plane[0] - plane[1]) == ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
+    return rot90_block(input, k % 4, *(dimension(each, ndim) for each in plane))
 
 
 @op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)
 def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
     """Turned by 90° ``k`` times in a plane."""
-    return np.rot90(self, k, (first, second)).copy()
+    turned = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[k]
+    flipped = np.array(np.flip(self, turned), order="K")
+    return flipped.swapaxes(first, second) if k % 2 else flipped
 
 
 rot90_block.derivative(self=lambda F, g, k, first, second: F.rot90_block(g, -k % 4, first, second))

@@ -10,7 +10,7 @@ from ..core.modes import recording
 from ..core.tensor import Tensor, c_name, memory_of
 from ..core.views import bump, check_in_place
 from .pieces import as_strided
-from .shape import renamed, spread, squeeze, t, transpose, unsqueeze
+from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 from .table import surface
 
 #: PyTorch's names for the nodes of the in-place forms.
@@ -54,7 +54,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
 
 
 for _name, _function in (
-    ("transpose", transpose), ("swapaxes", transpose), ("swapdims", transpose), ("t", t), ("squeeze", squeeze),
+    ("transpose", transpose), ("swapaxes", swapaxes), ("swapdims", transpose), ("t", t), ("squeeze", squeeze),
     ("unsqueeze", unsqueeze), ("as_strided", as_strided),
 ):  # fmt: skip
     _reshow(_name, _function)
