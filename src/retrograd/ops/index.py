@@ -378,5 +378,5 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     return modify(index_put_block.op, (input, source), (where, accumulate))
 
 
-surface(function=False, name="__getitem__")(_getitem)
+surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)
 surface(function=False, name="__setitem__")(_setitem)

@@ -8,7 +8,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, c_name
-from .calls import mismatch, modify
+from ..core.views import bump
+from .calls import at_hand, mismatch, modify
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
@@ -111,6 +112,10 @@ zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 @surface()
 def zero_(input: Tensor) -> Tensor:
     """Overwrite every element with 0."""
+    if at_hand(input):
+        input._array.fill(0)
+        bump(input)
+        return input
     return modify(zero_block.op, (input,), ())
 
 

@@ -69,7 +69,7 @@ sum_dim.derivative(
 )
 
 
-@surface()
+@surface(quick=sum_all)
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -122,7 +122,7 @@ mean_dim.derivative(
 )
 
 
-@surface()
+@surface(quick=mean_all)
 def mean(
     input: Tensor,
     dim: Any = None,
