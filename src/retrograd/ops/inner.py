@@ -22,13 +22,13 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
 to_dtype.derivative(self=lambda F, g, self_dtype: g)  # the engine casts
 
 
-@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False)
+@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
 def conj_physical(np: Any, self: Any, /) -> Any:
     """Complex conjugate, element by element, in memory of its own."""
     return self.conj()
 
 
-@op(function=False, opmath=True)
+@op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
     lead = self.ndim - len(size)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor, c_name
+from ..core.tensor import Tensor, c_name, element_strides
 from ..core.views import bump
 from .calls import at_hand, mismatch, modify
+from .cast import type_name
+from .inner import expand
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
@@ -117,6 +119,57 @@ def zero_(input: Tensor) -> Tensor:
         bump(input)
         return input
     return modify(zero_block.op, (input,), ())
+
+
+@surface(function=False)
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Overwrite the elements whose indices are all equal with a number.
+
+    ``wrap``: in a tall matrix go on after a row's gap. Raises RuntimeError for fewer than 2 dimensions, and for more
+    than 2 that are not all of one size.
+    """
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if not isinstance(fill_value, Tensor):
+        dtypes.converted(fill_value, input._array.dtype)
+    steps, start = element_strides(input._array), input.storage_offset()
+    fill_(input.as_strided((min(shape),), (sum(steps),), start), fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        step = steps[0] * (shape[1] + 1)
+        rest = -(-(shape[0] - shape[1] - 1) * shape[1] // (shape[1] + 1))
+        fill_(input.as_strided((rest,), (sum(steps),), start + step), fill_value)
+    return input
+
+
+def _each(name: str, others: int) -> None:
+    """The method ``name``, which calls a Python function for each element (with those of ``others`` other tensors)."""
+
+    def in_place(input: Tensor, *arguments: Any) -> Tensor:
+        tensors, function = arguments[:others], arguments[others]
+        if input.requires_grad or any(each.requires_grad for each in tensors):
+            raise RuntimeError(
+                f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+            )
+        for position, each in enumerate(tensors):
+            if each.dtype is not input.dtype:
+                argument = "other" if others == 1 else "xy"[position]
+                raise TypeError(f"{name}: expected {type_name(input)} for '{argument}' (got {type_name(each)})")
+        array = input._array
+        rows = [expand(each.detach(), array.shape)._array.ravel().tolist() for each in (input, *tensors)]
+        found = [function(*values) for values in zip(*rows, strict=True)]
+        array[...] = numpy.asarray(found, array.dtype).reshape(array.shape)
+        return input
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = "Replace each element by what a Python function makes of it (slow; outside the graph)."
+    surface(function=False, name=name)(in_place)
+
+
+for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
+    _each(_name, _others)
 
 
 # -- Masks -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.levels import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
+from .calls import mismatch
 from .inner import as_strided_of
 from .pieces import select_block
 from .shape import PROPERTIES
@@ -32,6 +33,8 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
+    if self.itemsize == 2:
+        raise RuntimeError("view_as_complex: there are no tensors of complex32 here")
     if self.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
@@ -160,9 +163,20 @@ def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
 complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of(g))
 
 
+_PARTS = (dtypes.float16, dtypes.float32, dtypes.float64)
+
+
 @surface(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex numbers of real and imaginary parts."""
+    if real.dtype not in _PARTS or imag.dtype not in _PARTS:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{dtypes.scalar_name(real.dtype)} and {dtypes.scalar_name(imag.dtype)}"
+        )
+    error = mismatch(real._array.shape, imag._array.shape)
+    if error is not None:
+        raise error
     if real.dtype is not imag.dtype:
         raise RuntimeError(
             f"Expected object of scalar type {dtypes.scalar_name(real.dtype)} but got scalar type "

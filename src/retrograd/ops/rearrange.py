@@ -8,7 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from .calls import write_array
+from .calls import in_place_form, write_array
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -71,7 +71,8 @@ def _triangle(name: str, doc: str) -> Any:
 
     kernel.__name__ = name
     kernel.__doc__ = doc
-    made = op(linear=True, in_place=True)(kernel)
+    made = op(linear=True)(kernel)
+    surface(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
     made.derivative(self=_tril_rule if name == "tril" else _triu_rule)
     return made
 

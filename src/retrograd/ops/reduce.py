@@ -15,6 +15,7 @@ from .along import axes_of, chosen_rule, kept_shape, restored
 from .calls import modify
 from .named import named
 from .pointwise import maximum, minimum, true_divide
+from .shape import spread
 from .table import TENSORS, op, surface
 
 F: Any = TENSORS
@@ -251,6 +252,20 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     if dtype is not None:
         input = input.to(dtype)
     return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
+
+
+@surface(function=False)
+def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """The sum over the dimensions along which a tensor of shape ``size`` would be broadcast to this one."""
+    target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
+    lead = len(shape) - len(target)
+    if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if not target:
+        return sum(input)
+    axes = (*range(lead), *(lead + i for i, (a, b) in enumerate(zip(shape[lead:], target, strict=True)) if a != b))
+    result = sum(input, axes, True) if axes else input
+    return result.view(target) if lead else result
 
 
 # -- Variance --------------------------------------------------------------------------------------------------------

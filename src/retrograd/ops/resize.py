@@ -30,6 +30,8 @@ def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "t" and input._array.ndim > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         node = input._node
         check_in_place(input, input.requires_grad)
         shown = out_of_place(input, *args, **kwargs)
@@ -66,6 +68,8 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = spread("resize_", size)
+    if min(shape, default=0) < 0:
+        raise RuntimeError("numel: integer multiplication overflow")
     need, memory = math.prod(shape), memory_of(input._array)
     start = input.storage_offset()
     np = module_of(input._array)
@@ -99,3 +103,30 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
         input._cell = source._cell
     bump(input)
     return input
+
+
+@surface(function=False)
+def is_set_to(input: Tensor, tensor: Tensor) -> bool:
+    """Whether both tensors show the same memory with the same shape and strides."""
+    return (
+        memory_of(input._array) is memory_of(tensor._array)
+        and input.storage_offset() == tensor.storage_offset()
+        and input._array.shape == tensor._array.shape
+        and input.stride() == tensor.stride()
+    )
+
+
+@surface()
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both tensors have the same shape."""
+    return input._array.shape == other._array.shape
+
+
+@surface(function=False)
+def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost."""
+    steps = input.stride()
+    return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))
+
+
+surface(method=False, name="detach_")(Tensor.detach_)
