@@ -25,7 +25,10 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
-    return x[_key(picks)]
+    places = [dim for dim, each in enumerate(picks) if each is not None]
+    if len(places) == 1:
+        return np.take(x, picks[places[0]], places[0])
+    return np.ascontiguousarray(x[_key(picks)])
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
@@ -106,7 +109,7 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
-    out = x.copy()
+    out = np.array(x, order="C")
     if index.size == 0:
         return out
     if x.dtype.kind == "c" and reduce in ("amax", "amin"):

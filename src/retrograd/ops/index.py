@@ -317,7 +317,7 @@ def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
 @op(name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True)
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """``self`` with ``values`` put (or added) at picked places."""
-    out = self.copy()
+    out = np.array(self, order="C")
     if accumulate:
         return indexing.add(np, out, picks, values)
     return indexing.put(np, out, picks, values)
@@ -333,7 +333,7 @@ index_put_block.derivative(self=_put_self_rule, values=lambda F, g, picks: F.ind
 @op(function=False, method=False, linear=True)
 def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
     """``self`` with zeros at picked places."""
-    return indexing.put(np, self.copy(), picks, np.zeros((), self.dtype))
+    return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
 
 
 index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))

@@ -78,7 +78,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """The 0-d ``value`` everywhere."""
-    return np.broadcast_to(value.astype(self.dtype), self.shape)
+    return np.full(self.shape, value.astype(self.dtype))
 
 
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
@@ -187,7 +187,7 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with a number where ``mask`` is true."""
     _together(mask, self)
-    return np.where(mask, dtypes.converted(value, self.dtype), self)
+    return np.ascontiguousarray(np.where(mask, dtypes.converted(value, self.dtype), self))
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
@@ -199,7 +199,7 @@ def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     _together(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
         value = dtypes.converted(value.item(), self.dtype)
-    return np.where(mask, value.astype(self.dtype), self)
+    return np.ascontiguousarray(np.where(mask, value.astype(self.dtype), self))
 
 
 masked_fill_tensor.derivative(

@@ -137,7 +137,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 @op(name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True)
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
-    return indexing.scatter(np, self.copy(), index, src, dim)
+    return indexing.scatter(np, np.array(self, order="C"), index, src, dim)
 
 
 scatter_src.derivative(
@@ -149,7 +149,7 @@ scatter_src.derivative(
 @op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
 def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """``self`` with a number put at ``index`` along ``dim``."""
-    return indexing.scatter(np, self.copy(), index, dtypes.converted(value, self.dtype), dim)
+    return indexing.scatter(np, np.array(self, order="C"), index, dtypes.converted(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -158,7 +158,7 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 @op(name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True)
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
-    return indexing.scatter_add(np, self.copy(), index, src, dim)
+    return indexing.scatter_add(np, np.array(self, order="C"), index, src, dim)
 
 
 scatter_add_block.derivative(
@@ -413,7 +413,7 @@ def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, al
     added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
-    return indexing.add(np, self.copy(), (None,) * dim + (index.reshape(-1),), added)
+    return indexing.add(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), added)
 
 
 def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, alpha: Any) -> Any:
@@ -429,7 +429,7 @@ def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -
     """``self`` with slices of ``source`` put at ``index``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
-    return indexing.put(np, self.copy(), (None,) * dim + (index.reshape(-1),), source)
+    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), source)
 
 
 index_copy_block.derivative(
@@ -443,7 +443,7 @@ def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -
     """``self`` with a number in the slices at ``index``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
-    return indexing.put(np, self.copy(), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
+    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
 
 
 index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))
@@ -454,12 +454,12 @@ def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -
     """``self`` with the 0-d ``value`` in the slices at ``index``."""
     if not self.ndim:
         return value.astype(self.dtype)
-    return indexing.put(np, self.copy(), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
+    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
 
 
 index_fill_tensor.derivative(
     self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0),
-    value=lambda F, g, index, dim: F.sum_all(F.index_select_block(g, index, dim)),
+    value=lambda F, g, index, dim: F.sum_all(g) - F.sum_all(F.index_fill_number(g, index, dim, 0)),
 )
 
 
@@ -696,7 +696,9 @@ def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) 
     flat = np.array(self, order="C").reshape(-1)
     picks = (np.where(index < 0, index + flat.size, index).reshape(-1),)
     change = indexing.add if accumulate else indexing.put
-    return change(np, flat, picks, source.reshape(-1)).reshape(self.shape)
+    out = np.empty_like(self)  # in the memory order of the tensor
+    out[...] = change(np, flat, picks, source.reshape(-1)).reshape(self.shape)
+    return out
 
 
 put_block.derivative(
