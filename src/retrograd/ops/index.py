@@ -7,6 +7,7 @@ a view; what tensors and lists remain then pick elements of the dimensions at wh
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -19,7 +20,7 @@ from .create import array_of
 from .inner import expand
 from .overwrite import copy_, fill_
 from .pieces import select_block, slice_block
-from .shape import alias, unsqueeze_block
+from .shape import alias, unsqueeze_block, view_block
 from .table import op, surface
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
@@ -31,9 +32,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     if kind is int:  # the common case first
         shape = self._array.shape
         if shape:
-            if -shape[0] <= index < shape[0]:
-                return select_block(self, 0, index)
-            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {shape[0]}")
+            return select_block(self, 0, _in_range(index, shape[0], 0))
     viewed, picks = viewed_by(self, index)
     if not picks:
         if viewed is not self:
@@ -42,112 +41,133 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return pick(viewed, picks)
 
 
-def viewed_by(x: Tensor, index: Any, writing: bool = False) -> tuple[Tensor, list[Any]]:
+def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """The view that the basic parts of ``index`` make of ``x``, and for its dimensions the tensors that pick (or None)."""
     items = _items(index)
-    if sum(each is Ellipsis for each in items) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    used = sum(_takes(each) for each in items)
-    if Ellipsis in [each for each in items if each.__class__ is type(...)]:
-        at = next(i for i, each in enumerate(items) if each is Ellipsis)
-        fill = x._array.ndim - used
-        items = [*items[:at], *([slice(None)] * max(fill, 0)), *(e for e in items[at + 1 :] if e is not Ellipsis)]
-    if used and x._array.ndim == 0:
-        if any(each.__class__ is slice for each in items):
-            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        raise IndexError(
+    used = sum(map(_takes, items))
+    if used > x._array.ndim:
+        raise _too_many(x, index)
+    if any(each is Ellipsis for each in items):
+        items = _filled(items, x._array.ndim - used)
+    dim = 0
+    picks: list[Any] = []
+    for position, item in enumerate(items):
+        if not (item is None or item.__class__ in _PLAIN):
+            item = _part(item)
+        if item is None:
+            x = unsqueeze_block(x, dim)
+        elif item.__class__ is bool:
+            x = unsqueeze_block(x, dim)
+            item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
+        elif item.__class__ is int:
+            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position))
+            continue
+        elif item.__class__ is slice:
+            first, last, step = _bounds(item, x._array.shape[dim])
+            # What shows all of a dimension shows the tensor itself.
+            if not (item.start in (None, 0) and last == x._array.shape[dim] and step == 1):
+                x = slice_block(x, dim, first, last, step)
+            item = None
+        picks.append(item)
+        dim += 1 if item is None else _takes(item)
+    return x, _spread(picks, x) if any(each is not None for each in picks) else []
+
+
+_PLAIN = (int, slice, bool)
+
+
+def _too_many(x: Tensor, index: Any) -> IndexError:
+    if x._array.ndim == 0 and isinstance(index, slice):
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if x._array.ndim == 0 and isinstance(index, int):
+        if index:
+            return IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
+        return IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    if used > x._array.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
-    dim = at_source = 0
-    picks: list[Any] = []
-    for item in items:
-        if item is None:
-            x = unsqueeze_block(x, dim)
-            picks.append(None)
-            dim += 1
-        elif item.__class__ is bool:
-            x = unsqueeze_block(x, dim)
-            picks.append(wrap(numpy.asarray([0] if item else [], dtype=numpy.int64)))
-            dim += 1
-        elif item.__class__ is int:
-            size = x._array.shape[dim]
-            if not -size <= item < size:
-                raise IndexError(f"index {item} is out of bounds for dimension {at_source} with size {size}")
-            x = select_block(x, dim, item)
-            at_source += 1
-        elif item.__class__ is slice:
-            if not (item.start is None and item.stop is None and item.step is None):
-                bounds = _bounds(item, x._array.shape[dim])
-                # What is written to all of a dimension is written to the tensor itself.
-                if not (writing and item.start in (None, 0) and bounds == (0, x._array.shape[dim], 1)):
-                    x = slice_block(x, dim, *bounds)
-            picks.append(None)
-            dim += 1
-            at_source += 1
-        else:
-            found = _as_picks(item, x._array.shape[dim:], at_source)
-            picks.extend(found)
-            dim += len(found)
-            at_source += len(found)
-    return x, picks if any(each is not None for each in picks) else []
+    return IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
+
+
+def _filled(items: list[Any], fill: int) -> list[Any]:
+    """The parts with whole slices in the place of the ellipsis."""
+    at = next(i for i, each in enumerate(items) if each is Ellipsis)
+    rest = items[at + 1 :]
+    if any(each is Ellipsis for each in rest):
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    return [*items[:at], *([slice(None)] * fill), *rest]
+
+
+def _in_range(index: int, size: int, dim: int) -> int:
+    if -size <= index < size:
+        return index
+    if not -(2**63) <= index < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
 
 
 def _items(index: Any) -> list[Any]:
-    """The parts of an index, each an int, slice, None, Ellipsis, bool, or a Tensor that picks."""
-    if index.__class__ is tuple or (isinstance(index, list) and _treat_as_tuple(index)):
-        parts = list(index)
-    else:
-        parts = [index]
-    return [_part(each) for each in parts]
+    """The parts of an index: of a tuple, or of a list that is an old way to write a tuple."""
+    if index.__class__ is tuple:
+        return list(index)
+    if isinstance(index, tuple) or (isinstance(index, Sequence) and len(index) < 32 and any(map(_is_part, index))):
+        return list(index)
+    return [index]
 
 
-def _treat_as_tuple(index: list[Any]) -> bool:
-    """Whether a list is an old way to write a tuple: if it holds slices, Ellipsis or None."""
-    return any(each is None or each is Ellipsis or isinstance(each, slice) for each in index)
+def _is_part(item: Any) -> bool:
+    """Whether a list that holds ``item`` is an old way to write a tuple."""
+    return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
 def _part(item: Any) -> Any:
-    kind = item.__class__
-    if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool:
-        return _checked(item) if kind is slice else item
+    """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
     if isinstance(item, Tensor):
-        if item._array.ndim == 0 and item._array.dtype.kind in "iu" and item.dtype is not dtypes.uint8:
-            return int(item._array)
+        if item._array.ndim == 0 and item._array.dtype.kind in "iub":
+            scalar = item._array.item()
+            return bool(scalar) if item.dtype in MASKS else scalar
         return item
-    if isinstance(item, numpy.bool_):
-        return bool(item)
-    if isinstance(item, numpy.ndarray) and (item.ndim or item.dtype == bool):
-        return wrap(item)
-    if isinstance(item, (list, tuple, range)):
+    if isinstance(item, numpy.ndarray):
+        return _part(wrap(item))
+    if isinstance(item, (Sequence, memoryview)):
         return wrap(_array_of_list(item))
-    if hasattr(item, "__index__"):
+    if hasattr(item, "__index__") and not isinstance(item, numpy.bool_):
         return item.__index__()
+    kind = type(item)
+    shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-        f"{type(item).__name__})"
+        f"{shown})"
     )
 
 
+#: The dtypes of tensors that pick where they are true.
+MASKS = (dtypes.bool_, dtypes.uint8)
+
+
 def _array_of_list(item: Any) -> Any:
+    """A list as an array of places: whole numbers, or a mask."""
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
     items = list(item)
-    array = array_of(items, None)
-    return array.astype(numpy.int64) if array.size == 0 else array
-
-
-def _checked(item: slice) -> slice:
-    step = item.step
-    if step is not None and step.__index__() <= 0:
-        raise ValueError("step must be greater than zero")
-    return item
+    for each in items:
+        if isinstance(each, str):
+            raise TypeError("new(): invalid data type 'str'")
+        if each is None or isinstance(each, slice):
+            raise RuntimeError(f"Could not infer dtype of {type(each).__name__}")
+        if isinstance(each, (list, tuple)) and isinstance(items[0], int):
+            raise TypeError(f"'{type(each).__name__}' object cannot be interpreted as an integer")
+    try:
+        array = array_of(items, None)
+    except RuntimeError as error:
+        raise ValueError(*error.args) from None
+    return array if array.size and array.dtype.kind in "biu" else array.astype(numpy.int64)
 
 
 def _bounds(item: slice, size: int) -> tuple[int, int, int]:
-    first, last, step = slice(
-        *(None if each is None else each.__index__() for each in (item.start, item.stop, item.step))
-    ).indices(size)
+    if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
+        raise ValueError("step must be greater than zero")
+    first, last, step = item.indices(size)
     return first, max(first, last), step
 
 
@@ -155,31 +175,41 @@ def _takes(item: Any) -> int:
     """How many dimensions a part of an index uses up."""
     if item is None or item is Ellipsis or item.__class__ is bool:
         return 0
-    if isinstance(item, Tensor) and item.dtype in (dtypes.bool_, dtypes.uint8):
+    if isinstance(item, Tensor) and item.dtype in MASKS:
         return item._array.ndim
     return 1
 
 
-def _as_picks(item: Tensor, shape: tuple[int, ...], at: int) -> list[Any]:
-    """A picking tensor as integer tensors, one a dimension: a mask becomes the places where it is true."""
-    if item.dtype in (dtypes.bool_, dtypes.uint8):
-        if item.dtype is dtypes.uint8:
-            warnings.warn(
-                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                UserWarning,
-                stacklevel=5,
+def _spread(picks: list[Any], x: Tensor) -> list[Any]:
+    """The tensors that pick as integer tensors, one a dimension of ``x``: a mask becomes the places where it is true."""
+    found: list[Any] = []
+    for item in picks:
+        if item is None:
+            found.append(None)
+        elif item.dtype in MASKS:
+            found += _places(item, x._array.shape, len(found))
+        elif item.dtype in (dtypes.int64, dtypes.int32):
+            found.append(item)
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return found
+
+
+def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
+    if item.dtype is dtypes.uint8:
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+            UserWarning,
+            stacklevel=6,
+        )
+    mask = item._array
+    for axis, size in enumerate(mask.shape):
+        if size != shape[at + axis]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of the indexed tensor "
+                f"{list(shape)} at index {at + axis}"
             )
-        mask = item._array
-        for axis, (have, want) in enumerate(zip(mask.shape, shape, strict=False)):
-            if have != want:
-                raise IndexError(
-                    f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of the indexed "
-                    f"tensor {list(shape)} at index {axis}"
-                )
-        return [wrap(each) for each in numpy.nonzero(mask)]
-    if item._array.dtype.kind not in "iu":
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    return [item]
+    return [wrap(each) for each in numpy.nonzero(mask)]
 
 
 # -- Picking elements ------------------------------------------------------------------------------------------------
@@ -232,6 +262,8 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
             if nothing:
                 each = numpy.zeros_like(each) if size else each[:0]
             else:
+                if not size:
+                    raise IndexError("index is out of bounds for dimension with size 0")
                 bad = int(each[(each >= size) | (each < -size)].reshape(-1)[0])
                 raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
         result.append(numpy.where(each < 0, each + size, each))
@@ -243,49 +275,42 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    source = value if isinstance(value, Tensor) else wrap(_number(value, self))
     if index is False:
         return
-    viewed, picks = viewed_by(self, index, writing=True)
+    viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
     if not picks:
-        if not isinstance(value, Tensor):
-            fill_(viewed, wrap(numpy.asarray(_number(value, self)).astype(self._array.dtype)))
-            return
-        if value._array.ndim == 0 and value.dtype is self.dtype:
-            fill_(viewed, value)
-            return
-        _copy_into(viewed, value)
+        if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
+            fill_(viewed, source)
+        else:
+            _copy_into(viewed, source)
         return
-    source = value if isinstance(value, Tensor) else wrap(numpy.asarray(_number(value, self)).astype(self._array.dtype))
     where = _arrays(viewed, picks)
     shape = indexing.result_shape(viewed._array.shape, where)
-    source = _fitted(source, shape, self)
-    modify(index_put_block.op, (viewed, source), (where, False))
+    modify(index_put_block.op, (viewed, _fitted(source, shape, self)), (where, False))
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    if isinstance(value, (bool, int, float, complex)):
-        return value
-    if isinstance(value, numpy.generic):
-        return value.item()
-    if isinstance(value, numpy.ndarray) and value.ndim == 0:
-        return value.item()
-    kind = f"numpy.{type(value).__name__}" if isinstance(value, numpy.ndarray) else type(value).__name__
-    raise TypeError(f"can't assign a {kind} to a torch.{dtypes.scalar_name(x.dtype)}Tensor")
+    """A number to be assigned as a 0-d array of the dtype of ``x``."""
+    if hasattr(value, "__index__") and isinstance(value, (int, numpy.integer)):
+        value = value.__index__()
+        if not -(2**63) <= value < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+    elif not isinstance(value, (float, complex)):
+        kind = f"numpy.{type(value).__name__}" if type(value).__module__ == "numpy" else type(value).__name__
+        raise TypeError(f"can't assign a {kind} to a torch.{dtypes.scalar_name(x.dtype)}Tensor")
+    return dtypes.converted(value, x._array.dtype)
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """``copy_`` after the leading dimensions of size 1 that the target lacks are dropped from the value."""
-    source = value
-    while source._array.ndim > target._array.ndim and source._array.shape[0] == 1:
-        source = source.squeeze(0)
-    if source._array.ndim > target._array.ndim:
-        name = f"{dtypes.scalar_name(source.dtype)}Tensor"
-        raise RuntimeError(
-            f"expand(torch.{name}{{{list(source._array.shape)}}}, size={list(target._array.shape)}): the number of sizes "
-            f"provided ({target._array.ndim}) must be greater or equal to the number of dimensions in the tensor "
-            f"({source._array.ndim})"
-        )
-    copy_(target, source)
+    """``copy_`` after the leading dimensions of size 1 are dropped from the value, and it is stretched to the target."""
+    shape = value._array.shape
+    if shape and shape != target._array.shape:
+        ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))
+        value = view_block(value, shape[ones:])
+        if shape[ones:] != target._array.shape:
+            value = expand(value, target._array.shape)
+    copy_(target, value)
 
 
 def _other_dtype(source: Tensor, x: Tensor) -> RuntimeError:
@@ -296,28 +321,32 @@ def _other_dtype(source: Tensor, x: Tensor) -> RuntimeError:
 
 
 def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
-    if source.dtype is not x.dtype and source._array.ndim:
-        raise _other_dtype(source, x)
-    if source.dtype is not x.dtype:
-        source = source.to(x.dtype)
-    while source._array.ndim > len(shape) and source._array.shape[0] == 1:
-        source = source.squeeze(0)
+    """What is written at places of ``shape``, without leading dimensions of size 1."""
+    have = source._array.shape
+    ones = next((i for i, size in enumerate(have) if size != 1), len(have))
+    if ones:
+        have = have[ones:]
+        source = view_block(source, have)
     try:
-        fits = numpy.broadcast_shapes(source._array.shape, shape) == tuple(shape)
+        fits = numpy.broadcast_shapes(have, shape) == tuple(shape)
     except ValueError:
         fits = False
     if not fits:
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(source._array.shape)} cannot be broadcast to indexing result "
-            f"of shape {list(shape)}"
+            f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of shape "
+            f"{list(shape)}"
         )
-    return expand(source, shape) if source._array.shape != tuple(shape) else source
+    if source.dtype is not x.dtype:
+        raise _other_dtype(source, x)
+    return source
 
 
 @op(name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True)
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """``self`` with ``values`` put (or added) at picked places."""
     out = np.array(self, order="C")
+    if picks:
+        values = np.broadcast_to(values, indexing.result_shape(self.shape, picks))
     if accumulate:
         return indexing.add(np, out, picks, values)
     return indexing.put(np, out, picks, values)
@@ -352,9 +381,11 @@ def _put_arguments(input: Tensor, indices: Any, values: Any) -> tuple[Tensor, tu
     for position, each in enumerate(indices):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
-        picks.extend(_as_picks(each, input._array.shape[len(picks) :], len(picks)))
-    if len(picks) > input._array.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(picks)})")
+        picks.append(each)
+    if sum(map(_takes, picks)) > input._array.ndim:
+        used = sum(map(_takes, picks))
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
+    picks = _spread(picks, input)
     if values.dtype is not input.dtype:
         raise _other_dtype(values, input)
     if not picks:
