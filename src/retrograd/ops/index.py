@@ -38,11 +38,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         if viewed is not self:
             return viewed
         return slice_block(self, 0, 0, self._array.shape[0], 1) if kind is slice else alias(self)
-    return pick(viewed, picks)
+    return pick(viewed, _spread(picks, viewed))
 
 
 def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """The view that the basic parts of ``index`` make of ``x``, and for its dimensions the tensors that pick (or None)."""
+    """The view that the basic parts of ``index`` make of ``x``, and the tensors that pick of its dimensions (or None)."""
     items = _items(index)
     used = sum(map(_takes, items))
     if used > x._array.ndim:
@@ -70,7 +70,7 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
             item = None
         picks.append(item)
         dim += 1 if item is None else _takes(item)
-    return x, _spread(picks, x) if any(each is not None for each in picks) else []
+    return x, picks if any(each is not None for each in picks) else []
 
 
 _PLAIN = (int, slice, bool)
@@ -285,9 +285,14 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         else:
             _copy_into(viewed, source)
         return
-    where = _arrays(viewed, picks)
-    shape = indexing.result_shape(viewed._array.shape, where)
-    modify(index_put_block.op, (viewed, _fitted(source, shape, self)), (where, False))
+    where = _arrays(viewed, _spread(picks, viewed))
+    modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+
+
+def _fills(picks: list[Any], source: Tensor) -> bool:
+    """Whether one number is written where one mask is true: then it may be of any dtype."""
+    tensors = [each for each in picks if each is not None]
+    return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASKS
 
 
 def _number(value: Any, x: Tensor) -> Any:
@@ -313,16 +318,9 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
     copy_(target, value)
 
 
-def _other_dtype(source: Tensor, x: Tensor) -> RuntimeError:
-    return RuntimeError(
-        f"Index put requires the source and destination dtypes match, got {dtypes.scalar_name(x.dtype)} for the "
-        f"destination and {dtypes.scalar_name(source.dtype)} for the source."
-    )
-
-
-def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
-    """What is written at places of ``shape``, without leading dimensions of size 1."""
-    have = source._array.shape
+def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
+    """What is written at picked places of ``x``, without leading dimensions of size 1."""
+    have, shape = source._array.shape, indexing.result_shape(x._array.shape, where)
     ones = next((i for i, size in enumerate(have) if size != 1), len(have))
     if ones:
         have = have[ones:]
@@ -337,7 +335,12 @@ def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
             f"{list(shape)}"
         )
     if source.dtype is not x.dtype:
-        raise _other_dtype(source, x)
+        if not fills:
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{dtypes.scalar_name(x.dtype)} for the destination and {dtypes.scalar_name(source.dtype)} for the source."
+            )
+        dtypes.converted(source._array.item(), x._array.dtype)
     return source
 
 
@@ -368,7 +371,9 @@ def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
 index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
-def _put_arguments(input: Tensor, indices: Any, values: Any) -> tuple[Tensor, tuple[Any, ...], Tensor]:
+def _put_arguments(
+    input: Tensor, indices: Any, values: Any, accumulate: bool
+) -> tuple[Tensor, tuple[Any, ...], Tensor]:
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
     ):  # fmt: skip
@@ -385,27 +390,25 @@ def _put_arguments(input: Tensor, indices: Any, values: Any) -> tuple[Tensor, tu
     if sum(map(_takes, picks)) > input._array.ndim:
         used = sum(map(_takes, picks))
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
+    fills = _fills(picks, values) and not accumulate
     picks = _spread(picks, input)
-    if values.dtype is not input.dtype:
-        raise _other_dtype(values, input)
     if not picks:
         return input, (), values
     where = _arrays(input, picks)
-    shape = indexing.result_shape(input._array.shape, where)
-    return input, where, _fitted(values, shape, input)
+    return input, where, _fitted(values, input, where, fills)
 
 
 @surface()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
-    _, where, source = _put_arguments(input, indices, values)
+    _, where, source = _put_arguments(input, indices, values, accumulate)
     return index_put_block(input, source, where, accumulate)
 
 
 @surface()
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
-    _, where, source = _put_arguments(input, indices, values)
+    _, where, source = _put_arguments(input, indices, values, accumulate)
     return modify(index_put_block.op, (input, source), (where, accumulate))
 
 

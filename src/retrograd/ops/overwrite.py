@@ -20,7 +20,7 @@ from .table import ARRAYS, TENSORS, op, surface
 @op(name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True)
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     """``src``, in the shape and dtype of ``self``."""
-    if src.dtype.kind == "c" and self.dtype.kind != "c":
+    if src.dtype.kind == "c" and self.dtype.kind not in "bc":
         src = src.real
     return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
 
