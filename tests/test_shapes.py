@@ -13,7 +13,7 @@ from tests.shapes import EXPRESSIONS, answer
 ANSWERS = json.loads((Path(__file__).with_name("golden") / "shapes.json").read_text())["answers"]
 
 
-@pytest.mark.parametrize(("expression", "expected"), zip(EXPRESSIONS, ANSWERS, strict=True), ids=EXPRESSIONS)
+@pytest.mark.parametrize(("expression", "expected"), list(zip(EXPRESSIONS, ANSWERS, strict=True)), ids=EXPRESSIONS)
 def test_answers_as_torch(expression: str, expected: object) -> None:
     assert json.loads(json.dumps(answer(torch, expression))) == expected
 
@@ -69,3 +69,15 @@ def test_apply_and_map_call_python_for_each_element() -> None:
     x = torch.tensor([[1, 2], [3, 4]])
     assert x.apply_(lambda each: each * 10) is x
     assert x.map_(torch.tensor([1, 2]), lambda a, b: a + b).tolist() == [[11, 22], [31, 42]]
+
+
+def test_what_is_in_beta_or_deprecated_says_so() -> None:
+    x, index = torch.ones(2), torch.tensor([0, 1])
+    with pytest.warns(UserWarning, match="index_reduce\\(\\) is in beta"):
+        x.index_reduce(0, index, x, "prod")
+    with pytest.warns(UserWarning, match="The reduce argument of torch.scatter with Tensor src is deprecated"):
+        x.scatter(0, index, x, reduce="add")
+    with pytest.warns(UserWarning, match="Tensor.T is deprecated on 0-D tensors"):
+        torch.tensor(1.0).T
+    with pytest.warns(UserWarning, match="The use of `x.T` on tensors of dimension other than 2"):
+        x.T

@@ -30,4 +30,6 @@ PLAIN = (
     "torch.isin(i, i[0, :2])", "torch.isin(i, 2)", "torch.isin(2, i)", "torch.isin(i, i[0], invert=True)", "torch.isin(i[0], i[1], assume_unique=True)", "torch.isin(x, i)", "torch.isin(i, i[:0])", "torch.isin(i, i[:2], out=torch.zeros(0, dtype=torch.bool))",
     "torch.isin(elements=i, test_element=1)", "torch.isin(element=1, test_elements=i)", "torch.isin(torch.tensor([1.0, float('nan')]), torch.tensor([float('nan')]))",
 )  # fmt: skip
-SAMPLES += [Sample("search", each, smooth=False, i=integers(0, 4, 3, 4), x=distinct(3, 4), v=normal(5)) for each in PLAIN]
+SAMPLES += [
+    Sample("search", each, smooth=False, i=integers(0, 4, 3, 4), x=distinct(3, 4), v=normal(5)) for each in PLAIN
+]

@@ -152,7 +152,13 @@ PLAIN = (
 )  # fmt: skip
 SAMPLES += [Sample("plain", each, smooth=False, i=integers(0, 5, 2, 3)) for each in PLAIN]
 SAMPLES += [
-    Sample("as_strided_scatter", "torch.as_strided_scatter(x.detach(), y, (2, 2), (1, 2))", smooth=False, x=normal(2, 3), y=normal(2, 2)),
+    Sample(
+        "as_strided_scatter",
+        "torch.as_strided_scatter(x.detach(), y, (2, 2), (1, 2))",
+        smooth=False,
+        x=normal(2, 3),
+        y=normal(2, 2),
+    ),
     Sample("view_as_complex_copy", "torch.view_as_complex_copy(x.detach())", smooth=False, x=normal(3, 2)),
     Sample("detach_copy", "torch.detach_copy(x.detach())", smooth=False, x=normal(3, 2)),
     Sample("view_as_real", "torch.view_as_real(z)", z=complexes(2, 3)),

@@ -21,8 +21,8 @@ from ..ops.activate import (
     softmax,
     softplus,
 )
+from ..ops.elementary import relu, sigmoid, tanh
 from ..ops.linalg import addmm, matmul
-from ..ops.pointwise import relu, sigmoid, tanh
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
 from ..ops.shape import t

@@ -10,28 +10,33 @@ from typing import Any
 from ..core.tensor import Tensor
 from . import (
     activate,
+    arithmetic,
+    bits,
     cast,
     compare,
     copies,
     create,
     differences,
+    elementary,
     index,
     inner,
     join,
     linalg,
+    operators,
     overwrite,
     parts,
     pieces,
-    pointwise,
     random,
     rearrange,
     reduce,
     resize,
+    rounding,
     scatter,
     search,
     shape,
     sort,
-)
+    special,
+)  # fmt: skip
 from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -43,7 +48,7 @@ OPERATORS = {
     "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
     "xor": "bitwise_xor", "rxor": "bitwise_xor", "ixor": "bitwise_xor_", "lshift": "bitwise_left_shift",
     "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
-    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "div": "div", "idiv": "div_", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
@@ -53,16 +58,16 @@ def install() -> None:
     for name, function in METHODS.items():
         setattr(Tensor, name, function)
     for dunder, name in OPERATORS.items():
-        found = pointwise.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(found))
     for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", METHODS[name])
-    for dunder, found in pointwise.OPERATORS.items():
+    for dunder, found in operators.OPERATORS.items():
         setattr(Tensor, dunder, operator_form(found))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
     # By the priority, NumPy's numbers and arrays leave operators to us.
-    for name, given in (("__invert__", pointwise.invert), ("__array_priority__", 1000)):
+    for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
 
 
@@ -72,8 +77,8 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method", "activate", "cast", "compare", "copies", "create", "differences", "index", "inner", "install",
-    "join", "linalg", "overwrite", "parts", "pieces", "pointwise", "random", "rearrange", "reduce", "resize",
-    "scatter", "search", "shape", "sort",
+    "add_method", "activate", "arithmetic", "bits", "cast", "compare", "copies", "create", "differences",
+    "elementary", "index", "inner", "install", "join", "linalg", "operators", "overwrite", "parts", "pieces",
+    "random", "rearrange", "reduce", "resize", "rounding", "scatter", "search", "shape", "sort", "special",
 ]  # fmt: skip
 install()

@@ -9,9 +9,10 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, c_name, element_strides
 from ..core.views import bump
-from .calls import at_hand, mismatch, modify
+from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
+from .promote import mismatch
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------

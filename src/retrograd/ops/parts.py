@@ -7,9 +7,10 @@ from typing import Any
 from ..core import dtypes
 from ..core.levels import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
-from .calls import mismatch
 from .inner import as_strided_of
 from .pieces import select_block
+from .promote import mismatch
+from .rules import check_parts
 from .shape import PROPERTIES
 from .table import op, surface
 
@@ -163,23 +164,13 @@ def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
 complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of(g))
 
 
-_PARTS = (dtypes.float16, dtypes.float32, dtypes.float64)
-
-
 @surface(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex numbers of real and imaginary parts."""
-    if real.dtype not in _PARTS or imag.dtype not in _PARTS:
-        raise RuntimeError(
-            "Expected both inputs to be Half, Float or Double tensors but got "
-            f"{dtypes.scalar_name(real.dtype)} and {dtypes.scalar_name(imag.dtype)}"
-        )
+    check_parts("complex", ("real", "imag"), (real, imag), out)
     error = mismatch(real._array.shape, imag._array.shape)
     if error is not None:
         raise error
-    if real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {dtypes.scalar_name(real.dtype)} but got scalar type "
-            f"{dtypes.scalar_name(imag.dtype)} for second argument"
-        )
+    if real.dtype is dtypes.float16:
+        raise dtypes.unsupported("complex_cpu", real.dtype.numpy)  # there is no complex32 here
     return complex_pair(real, imag, out=out)

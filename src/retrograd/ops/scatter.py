@@ -12,8 +12,9 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import indexing
-from .calls import mismatch, modify
+from .calls import modify
 from .inner import expand
+from .promote import mismatch
 from .table import op, surface
 
 #: What an index may be made of.
@@ -443,7 +444,9 @@ def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -
     """``self`` with a number in the slices at ``index``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
-    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
+    return indexing.put(
+        np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype)
+    )
 
 
 index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))

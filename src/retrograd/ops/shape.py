@@ -11,9 +11,9 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
-from .calls import broadcast_error
 from .cast import clone
 from .inner import as_strided_of, expand
+from .promote import broadcast_error
 from .table import ARRAYS, TENSORS, op, surface
 
 
