@@ -37,7 +37,9 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, module in list(sys.modules.items()):
-        arrays_only = not name.endswith((".random", ".text", ".calls", ".generate", ".nodes", ".promote", ".table", ".operation"))
+        arrays_only = not name.endswith(
+            (".random", ".text", ".calls", ".generate", ".nodes", ".promote", ".table", ".operation")
+        )
         if name.startswith(("retrograd.ops.", "retrograd.kernels.")) and arrays_only and "numpy" in module.__dict__:
             monkeypatch.setattr(module, "numpy", Watched())
     for op in OPS.values():

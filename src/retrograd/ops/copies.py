@@ -3,7 +3,6 @@ copy of the whole tensor in which a view's elements are others."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from ..core.modes import recording
@@ -81,7 +80,6 @@ def _copy_form(name: str, of: Any) -> None:
             _filled(target, each)
         return None
 
-    functools.update_wrapper(copy_form, of)
     copy_form.__name__ = copy_form.__qualname__ = name
     copy_form.__doc__ = f"As :func:`{name.removesuffix('_copy')}`, in memory of its own."
     surface(method=False, name=name)(copy_form)

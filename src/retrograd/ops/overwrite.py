@@ -8,7 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, c_name, element_strides
-from ..core.views import bump
+from ..core.views import bump, check_in_place, check_partial_overlap
 from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
@@ -34,30 +34,21 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
-    try:
-        fits = numpy.broadcast_shapes(src._array.shape, input._array.shape) == input._array.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise _unfit(src._array.shape, input._array.shape)
+    if src._array.shape != input._array.shape:
+        check_in_place(input, input.requires_grad or src.requires_grad)
+        check_partial_overlap(input, (src,))
+        _check_fits(input._array.shape, src._array.shape)
     return modify(copy_block.op, (input, src), ())
 
 
-def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
-    if len(have) > len(want):
-        return RuntimeError(
-            f"output with shape {list(want)} doesn't match the broadcast shape {list(have)}"
-            if all(b in (1, a) for a, b in zip(reversed(have), reversed(want), strict=False))
-            else f"The size of tensor a ({want[-1] if want else 0}) must match the size of tensor b ({have[-1]}) at "
-            f"non-singleton dimension {len(have) - 1}"
-        )
-    for back in range(1, len(have) + 1):
-        if have[-back] not in (1, want[-back]):
-            return RuntimeError(
-                f"The expanded size of the tensor ({want[-back]}) must match the existing size ({have[-back]}) at "
-                f"non-singleton dimension {len(want) - back}.  Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
-            )
-    return RuntimeError("shapes do not fit")
+def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
+    """Refuse what can not be broadcast into a tensor that keeps its shape."""
+    error = mismatch(target, given)
+    if error is not None:
+        raise error
+    whole = numpy.broadcast_shapes(target, given)
+    if whole != target:
+        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
 
 
 @op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
@@ -233,6 +224,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of :func:`masked_fill`."""
     call, tensors, params = _masked_fill(input, mask, value)
+    _check_fits(input._array.shape, mask._array.shape)
     return modify(call.op, tensors, params)
 
 
@@ -335,4 +327,6 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @surface(function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`masked_scatter`."""
-    return modify(masked_scatter_block.op, _masked_scatter(input, mask, source), ())
+    tensors = _masked_scatter(input, mask, source)
+    expand(mask, input._array.shape)  # refuses a mask that does not fit
+    return modify(masked_scatter_block.op, tensors, ())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from ..core.devices import module_of
 from ..core.modes import recording
 from ..core.tensor import Tensor, c_name, memory_of
 from ..core.views import bump, check_in_place
+from .calls import resized
 from .pieces import as_strided
 from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 from .table import surface
@@ -46,8 +45,8 @@ def _reshow(name: str, out_of_place: Any) -> None:
             else:
                 input._node = made
                 input._view.seen = input._cell[0] if input._cell else 0
-        elif node.__class__.__name__ == "AccumulateGrad":
-            node.shape, node.array = input._array.shape, input._array
+        else:
+            input._renew_leaf()
         return input
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
@@ -70,16 +69,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     shape = spread("resize_", size)
     if min(shape, default=0) < 0:
         raise RuntimeError("numel: integer multiplication overflow")
-    need, memory = math.prod(shape), memory_of(input._array)
-    start = input.storage_offset()
-    np = module_of(input._array)
-    if memory.size - start < need:
-        grown = np.empty(start + need, input._array.dtype)
-        flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
-        grown[: flat.size] = flat
-        memory = grown
-    flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
-    input._array = flat[start : start + need].reshape(shape)
+    input._array = resized(input._array, shape)
     bump(input)
     return input
 
@@ -93,14 +83,15 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
 @surface(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
-    array = input._array[:0].reshape(0) if source is None else source._array
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
             f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(input.dtype)}"
         )
-    input._array = array
-    if source is not None:
-        input._cell = source._cell
+    recorded = input.requires_grad or (source is not None and source.requires_grad)
+    check_in_place(input, recorded)
+    if recorded and recording():
+        raise RuntimeError("the derivative for 'set_' is not implemented")
+    input._array = input._array[:0].reshape(0) if source is None else source._array
     bump(input)
     return input
 
