@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import dtypes
 from ..core.modes import recording
 from ..core.node import Output
-from ..core.tensor import Tensor, c_name, dimension, wrap
+from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import Geometry, geometry
 from .calls import write_array
 from .inner import strided_write
@@ -88,7 +89,7 @@ def _copy_form(name: str, of: Any) -> None:
 def _filled(out: Tensor, shown: Tensor) -> Tensor:
     if out.dtype is not shown.dtype:
         raise RuntimeError(
-            f"Expected out tensor to have dtype {c_name(shown.dtype)}, but got {c_name(out.dtype)} instead"
+            f"Expected out tensor to have dtype {dtypes.c_name(shown.dtype)}, but got {dtypes.c_name(out.dtype)} instead"
         )
     write_array(out, shown._array)
     return out

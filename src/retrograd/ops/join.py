@@ -21,7 +21,7 @@ from ..core.views import current
 from .calls import write_array
 from .out import refuse_grad, written
 from .promote import common_dtype, mismatch
-from .shape import reshape, spread, unsafe_view, unsqueeze, view
+from .shape import reshape, spread, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
 
@@ -549,15 +549,3 @@ def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
 
 
 surface(function=False, name="where")(_method_where)
-
-
-@surface()
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: ``other`` multiplied by every element of ``input``, in blocks."""
-    ndim = max(input._array.ndim, other._array.ndim)
-    left = reshape(input, (1,) * (ndim - input._array.ndim) + input._array.shape)
-    right = reshape(other, (1,) * (ndim - other._array.ndim) + other._array.shape)
-    a, b = left._array.shape, right._array.shape
-    spaced_a = reshape(left, tuple(each for size in a for each in (size, 1)))
-    spaced_b = reshape(right, tuple(each for size in b for each in (1, size)))
-    return unsafe_view(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))

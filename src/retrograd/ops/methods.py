@@ -11,9 +11,11 @@ from ..core.tensor import Tensor
 from . import (
     activate,
     arithmetic,
+    attend,
     bits,
     cast,
     compare,
+    convolve,
     copies,
     create,
     differences,
@@ -24,11 +26,14 @@ from . import (
     linalg,
     operators,
     overwrite,
+    pad,
     parts,
     pieces,
+    pool,
     random,
     rearrange,
     reduce,
+    resample,
     resize,
     rounding,
     scatter,
@@ -77,8 +82,9 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method", "activate", "arithmetic", "bits", "cast", "compare", "copies", "create", "differences",
-    "elementary", "index", "inner", "install", "join", "linalg", "operators", "overwrite", "parts", "pieces",
-    "random", "rearrange", "reduce", "resize", "rounding", "scatter", "search", "shape", "sort", "special",
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "copies", "create",
+    "differences", "elementary", "index", "inner", "install", "join", "linalg", "operators", "overwrite", "pad",
+    "parts", "pieces", "pool", "random", "rearrange", "reduce", "resample", "resize", "rounding", "scatter", "search",
+    "shape", "sort", "special",
 ]  # fmt: skip
 install()

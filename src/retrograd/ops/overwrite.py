@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor, c_name, element_strides
+from ..core.tensor import Tensor, element_strides
 from ..core.views import bump, check_in_place, check_partial_overlap
 from .calls import at_hand, modify
 from .cast import type_name
@@ -202,7 +202,9 @@ masked_fill_tensor.derivative(
 
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     if mask.dtype is not dtypes.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes.c_name(mask.dtype)}"
+        )
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(

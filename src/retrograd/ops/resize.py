@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import dtypes
 from ..core.modes import recording
-from ..core.tensor import Tensor, c_name, memory_of
+from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
 from .calls import resized
 from .pieces import as_strided
@@ -85,7 +86,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {c_name(source.dtype)} to a tensor of type {c_name(input.dtype)}"
+            f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(input.dtype)}"
         )
     recorded = input.requires_grad or (source is not None and source.requires_grad)
     check_in_place(input, recorded)
