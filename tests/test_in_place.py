@@ -306,3 +306,21 @@ def test_set_leaves_the_source_alone_and_refuses_to_be_recorded() -> None:
     assert x.set_(source).tolist() == [1.0, 1.0, 1.0] and x._version == 1 and source._version == 0
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         torch.ones(2, requires_grad=True).set_(source)
+
+
+def test_what_is_assigned_is_recorded_as_it_is_stretched() -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    base = x * 1
+    base[:] = x[:, :1]
+    assert base.grad_fn.next_functions[1][0].name() == "ExpandBackward0"
+    base[0] = x[:1]
+    assert base.grad_fn.next_functions[1][0].name() == "ViewBackward0"
+
+
+def test_errors_name_nodes_with_their_numbers() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x.max()
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"which is output 0 of Max1, is at version 1"):
+        z.backward()

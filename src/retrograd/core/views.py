@@ -388,8 +388,8 @@ def freed(node: Node) -> RuntimeError:
 
 
 def bare_name(node: Any) -> str:
-    """A node's name without ``Backward`` and number, as torch's errors give it."""
-    return str(type(node).__name__).rstrip("0123456789").removesuffix("Backward")
+    """A node's name as torch's errors give it: without ``Backward0``, or with ``Max1`` for ``MaxBackward1``."""
+    return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
 def _type_string(array: Any) -> str:

@@ -26,7 +26,7 @@ from .promote import PLAIN
 from .table import op, surface
 
 
-@op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
+@op(backward="CloneBackward0", name="clone_block", keeps_order=True, function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
     if memory_format is contiguous_format:
@@ -51,7 +51,7 @@ def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     return input if input.is_contiguous(memory_format) else clone(input, memory_format=memory_format)
 
 
-@op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
+@op(backward="ToCopyBackward0", name="to_device", keeps_order=True, function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
     """The elements on another device."""
     return devices.move(self, place)

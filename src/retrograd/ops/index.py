@@ -19,7 +19,7 @@ from .calls import at_hand, modify, write_array
 from .create import array_of
 from .inner import expand
 from .promote import mismatch
-from .shape import alias, select_block, slice_block, unsqueeze_block
+from .shape import alias, select_block, slice_block, unsqueeze_block, view
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _as_picks(item: Tensor, shape: tuple[int, ...], at: int) -> list[Any]:
 # -- Picking elements ------------------------------------------------------------------------------------------------
 
 
-@op(name="index_block", backward="IndexBackward0", function=False, method=False, linear=True)
+@op(name="index_block", backward="IndexBackward0", keeps_order=True, function=False, method=False, linear=True)
 def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
     """The elements at the places that integer arrays give, one a dimension (None: all of it)."""
     return indexing.take(np, self, picks)
@@ -282,29 +282,14 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """``copy_`` after the leading dimensions of size 1 that the target lacks are dropped from the value."""
-    source = value
-    while source._array.ndim > target._array.ndim and source._array.shape[0] == 1:
-        source = source.squeeze(0)
-    if source._array.ndim > target._array.ndim:
-        name = f"{dtypes.scalar_name(source.dtype)}Tensor"
-        raise RuntimeError(
-            f"expand(torch.{name}{{{list(source._array.shape)}}}, size={list(target._array.shape)}): the number of sizes "
-            f"provided ({target._array.ndim}) must be greater or equal to the number of dimensions in the tensor "
-            f"({source._array.ndim})"
-        )
-    _check_expands(source._array.shape, target._array.shape)
-    copy_(target, source)
-
-
-def _check_expands(have: tuple[int, ...], want: tuple[int, ...]) -> None:
-    """Refuse to assign what can not be stretched to the place assigned to."""
-    for back in range(1, min(len(have), len(want)) + 1):
-        if have[-back] not in (1, want[-back]):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({want[-back]}) must match the existing size ({have[-back]}) at "
-                f"non-singleton dimension {len(want) - back}.  Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
-            )
+    """``copy_``, of a view of the value without leading dimensions of size 1, expanded, where the shapes differ."""
+    want, have = target._array.shape, value._array.shape
+    if have != want:
+        lead = next((k for k, size in enumerate(have) if size != 1), len(have))
+        value = view(value, have[lead:])
+        if have[lead:] != want:
+            value = expand(value, want)
+    copy_(target, value)
 
 
 def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from ..core.views import Geometry
 from .table import op, pointwise
 
 
-@op(name="to_dtype", backward="ToCopyBackward0", function=False, method=False)
+@op(name="to_dtype", backward="ToCopyBackward0", keeps_order=True, function=False, method=False)
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":

@@ -65,6 +65,9 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> Tensor:
+    # NumPy lays a result out as the parts are; here it lies in order, but for channels that lie last.
+    if not array.flags.c_contiguous and not (array.ndim in (4, 5) and numpy_moveaxis(array).flags.c_contiguous):
+        array = array.copy()
     out = wrap(array)
     if recording():
         edges = tuple(map(current, tensors))
@@ -417,7 +420,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return stack([input[wrap(column.copy())] for column in index.T], 1)
 
 
-@op(name="where_block", backward="WhereBackward0", function=False, method=False)
+@op(name="where_block", backward="WhereBackward0", keeps_order=True, function=False, method=False)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere."""
     try:

@@ -62,6 +62,7 @@ class Op:
         differentiable: int | None = None,
         linear: bool = False,
         several: bool = False,
+        keeps_order: bool = False,
         holomorphic: bool = True,
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
@@ -89,6 +90,7 @@ class Op:
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
         self.outputs = tuple(outputs)  # names of several results
+        self.keeps_order = keeps_order  # the result lies in memory as the operand does, and not row by row
         self.several = several  # several results, as many as the arguments say
         self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
         self.linear = linear
