@@ -18,7 +18,7 @@ from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
 from ..core.node import Node, next_number
-from ..core.tensor import Tensor, contiguous_format, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, numpy_moveaxis, wrap
 from ..core.views import current
 from .calls import write_array
 from .promote import common_dtype, mismatch
