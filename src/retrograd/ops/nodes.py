@@ -19,7 +19,7 @@ from ..core.levels import LEVEL, level_of
 from ..core.node import AccumulateGrad, LoneNode, Node
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
-from .operation import arguments
+from .operation import MISSING, arguments
 from .promote import NUMBERS
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
@@ -85,9 +85,6 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
         return lift(node, each, value)
 
     return saved
-
-
-MISSING = object()
 
 
 def lift(node: Any, each: Any, value: Any) -> Any:
