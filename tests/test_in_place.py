@@ -324,3 +324,20 @@ def test_errors_name_nodes_with_their_numbers() -> None:
     y.add_(1)
     with pytest.raises(RuntimeError, match=r"which is output 0 of Max1, is at version 1"):
         z.backward()
+
+
+def test_elements_that_lie_at_one_place_share_the_gradient_of_what_is_shown_there() -> None:
+    x = torch.ones(2, 1, requires_grad=True)
+    stretched = (x * 1).expand(2, 2)
+    stretched.as_strided((2,), (1,)).sum().backward()
+    assert x.grad.tolist() == [[1.0], [1.0]]
+
+
+def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
+    base = torch.ones(2, 2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base.t()
+    with pytest.raises(
+        RuntimeError, match="Output 0 of Slice is a view of a view which was created in no_grad mode and"
+    ):
+        view[:1].mul_(2)

@@ -271,11 +271,17 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         return
     node = x._node
     if node is not None and node.__class__ is not AccumulateGrad:
-        text = f"Output {node.position} of {bare_name(node.node)} is a view and {what} modified inplace."
-    elif view.made == INFERENCE:
-        text = f"A view was created in inference mode and {what} modified inplace in normal mode."
+        shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
-        text = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled."
+        shown = "A view"
+    if view.made == MULTI_OUTPUT and shown != "A view":
+        text = f"{shown} and {what} modified inplace."
+    else:
+        mode, where_to = (
+            ("inference", "in normal mode") if view.made == INFERENCE else ("no_grad", "with grad mode enabled")
+        )
+        made = "was created" if shown == "A view" else "of a view which was created"
+        text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
     raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))

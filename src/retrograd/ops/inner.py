@@ -75,8 +75,8 @@ def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
 def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
-    _through(np, memory, start, whole)[...] = self
-    return _through(np, memory, start, part).copy()
+    _add_through(np, memory, start, whole, self)
+    return _through(np, _shared_out(np, memory, start, whole), start, part).copy()
 
 
 strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
@@ -86,15 +86,29 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)
-    if _overlaps(part):
-        index = _through(np, np.arange(memory.size), start, part)
-        np.add.at(memory, index.ravel(), self.ravel())
-    else:
-        _through(np, memory, start, part)[...] = self
-    return _through(np, memory, start, whole).copy()
+    _add_through(np, memory, start, part, self)
+    return _through(np, _shared_out(np, memory, start, whole), start, whole).copy()
 
 
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
+
+
+def _add_through(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
+    """Add ``values`` to a zeroed memory, each at its place by a geometry."""
+    if _overlaps(geometry):
+        index = _through(np, np.arange(memory.size), start, geometry)
+        np.add.at(memory, index.ravel(), np.broadcast_to(values, geometry.shape).ravel())
+    else:
+        _through(np, memory, start, geometry)[...] = values
+
+
+def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
+    """What lies in memory, divided at every place by how many elements of ``geometry`` lie there: they share it."""
+    if not _overlaps(geometry):
+        return memory
+    counts = np.zeros_like(memory)
+    _add_through(np, counts, start, geometry, 1)
+    return memory / np.maximum(counts.real, 1)
 
 
 def _overlaps(geometry: Geometry) -> bool:

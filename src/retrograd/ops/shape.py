@@ -1010,10 +1010,13 @@ def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, siz
 unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, size, step))
 
 
+_counted = dimension  # unfold has an argument of that name
+
+
 @surface(function=False)
-def unfold(input: Tensor, dimension_: int = 0, size: int = 1, step: int = 1, **kwargs: int) -> Tensor:
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of ``size`` along a dimension, ``step`` apart, as a new last dimension of a view."""
-    at = dimension(kwargs.get("dimension", dimension_), input._array.ndim)
+    at = _counted(dimension, input._array.ndim)
     whole = input._array.shape[at] if input._array.ndim else 1
     if size > whole:
         raise RuntimeError(f"maximum size for tensor at dimension {at} is {whole} but size is {size}")
@@ -1228,10 +1231,10 @@ def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if name == "t" and input._array.ndim > 2:
-            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         node = input._node
         check_in_place(input, input.requires_grad)
+        if name == "t" and input._array.ndim > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
         made = shown._node if recording() else None
         if made is not None and made is not node:
