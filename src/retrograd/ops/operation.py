@@ -74,6 +74,7 @@ class Op:
         differentiable: int | None = None,
         linear: bool = False,
         several: bool = False,
+        in_order: bool = False,
         holomorphic: bool = True,
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
@@ -101,6 +102,7 @@ class Op:
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
         self.outputs = tuple(outputs)  # names of several results
+        self.in_order = in_order  # the result lies in memory row by row, however the kernel leaves it
         self.several = several  # several results, as many as the arguments say
         self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
         self.linear = linear
