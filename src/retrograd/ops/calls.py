@@ -70,7 +70,9 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
         if not _is_array(each):
             return value
         if value is None:
-            raise freed(node)
+            if getattr(node, f"c_{each.name}", None) is not None:
+                raise freed(node)
+            return None
         return lift(node, each, value)
 
     return saved
@@ -143,15 +145,16 @@ def _load(each: Any, record: bool, conjugate: bool) -> list[str]:
     if not _is_array(each):
         return [f"    {name} = node.s_{name} if {_any_edge(each.rules)} else None"]
     lines = [f"    if {_any_edge(each.rules)}:", f"        {name} = node.s_{name}"]
-    lines.append(f"        if {name} is None: raise freed(node)")
     lines.append(f"        c = node.c_{name}")
+    lines.append(f"        if {name} is None:")
+    lines.append("            if c is not None: raise freed(node)")  # c is None: there was no tensor
     place = f"node.edges[{each.index}]" if each.kind == "tensor" else f"node.place({each.index}, {name})"
-    lines.append(f"        if c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
+    lines.append(f"        elif c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
     if record:
-        lines.append(f"        if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
+        lines.append(f"        if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex and c is not None:")
         lines.append(f"            {name} = at_place({name}, c, {place} if {name}.dtype.kind in 'fcV' else None)")
     if conjugate:
-        lines.append(f"        if {name}.__class__ not in NUMBERS: {name} = F.conj_physical({name})")
+        lines.append(f"        if {name}.__class__ not in NUMBERS and c is not None: {name} = F.conj_physical({name})")
     return lines
 
 
@@ -664,7 +667,7 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             cell = source._cell if shared else FIXED
             if cell is None:
                 raise RuntimeError(INFERENCE_SAVED)
-            setattr(node, f"c_{name}", cell)
+            setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
         setattr(node, f"s_{name}", value)
 

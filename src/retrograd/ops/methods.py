@@ -8,7 +8,27 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import activate, cast, compare, create, index, inner, join, linalg, pointwise, random, reduce, shape, sort
+from . import (
+    activate,
+    cast,
+    classes,
+    compare,
+    create,
+    drop,
+    embed,
+    index,
+    inner,
+    join,
+    linalg,
+    losses,
+    normalise,
+    pointwise,
+    random,
+    reduce,
+    shape,
+    softmax,
+    sort,
+)
 from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -52,7 +72,7 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "pointwise", "random",
-    "reduce", "shape", "sort",
+    "activate", "cast", "classes", "compare", "create", "drop", "embed", "index", "inner", "install", "join", "linalg",
+    "losses", "normalise", "pointwise", "random", "reduce", "shape", "softmax", "sort",
 ]  # fmt: skip
 install()
