@@ -49,7 +49,7 @@ def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
 
 def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
     """``(x - mean) * rstd``."""
-    out = np.subtract(x, mean)
+    out = np.subtract(x, mean, out=np.empty(x.shape, x.dtype))  # contiguous, as PyTorch's
     out *= rstd
     return out
 

@@ -417,7 +417,9 @@ log_sigmoid_backward.derivative(
 )  # fmt: skip
 def logsigmoid(np: Any, self: Any, /) -> Any:
     """``log(sigmoid(x))`` without overflow."""
-    return np.minimum(self, 0) - np.log1p(np.exp(-np.absolute(self)))
+    out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as PyTorch's
+    np.log1p(np.exp(out, out=out), out=out)
+    return np.subtract(np.minimum(self, 0), out, out=out)
 
 
 # -- gelu ------------------------------------------------------------------------------------------------------------
@@ -538,7 +540,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     """Each element times its own ``noise``."""
-    return self * noise
+    return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 
 @_hidden(
@@ -548,7 +550,7 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
     """What rrelu is on average."""
-    return np.where(self > 0, self, self * negative_slope)
+    return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
 
 
 def rrelu(

@@ -125,7 +125,7 @@ def _check_target(input: Tensor, target: Tensor) -> None:
     if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0] if target.ndim else 1})."
+            f"({target.shape[0] if target.ndim else 0})."
         )
 
 
@@ -143,8 +143,9 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
         _check_long(target)
         if len(shape) == 1 and target.ndim == 1:
             if target.numel() != 1:
-                raise RuntimeError("For 1D input, 1D target must have size 1, but got target size: "
-                                   f"{target.numel()}")  # fmt: skip
+                raise ValueError(
+                    f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
+                )
             target = view(target, ())
         _check_weight(input, weight, shape[-1], False)
         found: Tensor = nll_loss_block(input, target, weight, how, ignore_index)[0]
@@ -155,7 +156,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
                 "only batches of spatial targets supported (3D tensors) but got targets of dimension: " + str(target.ndim)
             )
     elif tuple(target.shape[1:]) != shape[2:]:
-        raise ValueError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target.shape)}")
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target.shape)}")
     _check_long(target)
     _check_weight(input, weight, shape[1], True)
     if len(shape) == 4:
@@ -484,7 +485,7 @@ def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
 
 @surface(method=False, name="ctc_loss")
 def _ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1,
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
     """See ``nn.functional.ctc_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""

@@ -376,13 +376,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in), ``bias`` (out) or ()."""
     ndim = input._array.ndim
-    if weight._array.ndim == 2 and bias is not None:
+    if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:
             return addmm(bias, input, t(weight))
-        if ndim == 1:
-            return view(addmm(bias, view(input, (1, -1)), t(weight)), (-1,))
-        if ndim == 3 and input._array.flags.c_contiguous:
-            flat = addmm(bias, view(input, (-1, input.shape[2])), t(weight))
+        if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
+            flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
             return view(flat, (*input.shape[:-1], weight.shape[0]))
     found = matmul(input, t(weight))
     return found if bias is None else found + bias

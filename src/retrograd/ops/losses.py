@@ -166,7 +166,7 @@ def smooth_l1_loss_backward(
 _first_order(smooth_l1_loss_block, "smooth_l1_loss_backward", True)
 _second_order(
     smooth_l1_loss_backward,
-    lambda F, self, target, parameter: F.clamp((self - target) / parameter, -1, 1),
+    lambda F, self, target, parameter: F.clamp_scalar((self - target) / parameter, -1, 1),
     lambda F, self, target, parameter: F.same_kind(F.abs(self - target) < parameter, self) / parameter,
     True,
 )
@@ -192,7 +192,7 @@ def huber_loss_backward(
 _first_order(huber_loss_block, "huber_loss_backward", True)
 _second_order(
     huber_loss_backward,
-    lambda F, self, target, parameter: F.clamp(self - target, -parameter, parameter),
+    lambda F, self, target, parameter: F.clamp_scalar(self - target, -parameter, parameter),
     lambda F, self, target, parameter: F.same_kind(F.abs(self - target) < parameter, self),
     True,
 )
@@ -315,7 +315,10 @@ def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
-    found: Tensor = soft_margin_loss_block(input, target, chosen(size_average, reduce, reduction), 0.0)
+    how = chosen(size_average, reduce, reduction)
+    if not target.is_floating_point() and not target.is_complex():
+        target = target.to(input.dtype)
+    found: Tensor = soft_margin_loss_block(input, target, how, 0.0)
     return found
 
 
@@ -364,14 +367,14 @@ binary_cross_entropy_block.derivative(
 
 
 def _bce_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
-    slope = (self - target) / F.clamp_min((1 - self) * self, 1e-12)
+    slope = (self - target) / F.clamp_scalar((1 - self) * self, 1e-12, None)
     return _reduce(F, _times(g * slope, weight), reduction)
 
 
 def _bce_bend(
     F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, out_shape: Any, reduction: str
 ) -> Any:
-    spread = F.clamp_min((1 - self) * self, 1e-12)
+    spread = F.clamp_scalar((1 - self) * self, 1e-12, None)
     bend = (spread - (self - target) * (1 - 2 * self)) / (spread * spread)
     return _times(_share(F, g * grad_output, out_shape, reduction) * bend, weight)
 
@@ -379,7 +382,7 @@ def _bce_bend(
 def _bce_mixed(
     F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str
 ) -> Any:
-    slope = -1 / F.clamp_min((1 - self) * self, 1e-12)
+    slope = -1 / F.clamp_scalar((1 - self) * self, 1e-12, None)
     return _times(_share(F, g * grad_output, out_shape, reduction) * slope, weight)
 
 
@@ -502,7 +505,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 @surface(method=False, name="binary_cross_entropy_with_logits")
 def _with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 1
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
     """Binary cross entropy of ``sigmoid(input)``; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
     _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -556,7 +559,7 @@ def kl_div(
 
 
 @surface(method=False, name="kl_div")
-def _kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
     return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
@@ -566,7 +569,7 @@ def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., T
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def by_number(*args: Any, **kwargs: Any) -> Tensor:
-            given = {**defaults, "reduction": 1, **dict(zip([*defaults, "reduction"], args, strict=False)), **kwargs}
+            given = {**defaults, "reduction": 0, **dict(zip([*defaults, "reduction"], args, strict=False)), **kwargs}
             missing = [key for key, value in given.items() if value is REQUIRED]
             if missing:
                 raise TypeError(

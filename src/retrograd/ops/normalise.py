@@ -238,6 +238,7 @@ def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", *
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
+    _check_kinds(input, *given.values())
     for name, each in given.items():
         if each is not None and tuple(each.shape) != last:
             raise RuntimeError(
@@ -305,6 +306,7 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(shape)} and num_groups={num_groups}"
         )
+    _check_kinds(input, weight, bias)
     for name, each in (("weight", weight), ("bias", bias)):
         if each is not None and tuple(each.shape) != (shape[1],):
             raise RuntimeError(
@@ -378,6 +380,14 @@ batch_norm_block.derivative(
 )
 
 
+def _check_kinds(input: Tensor, *given: Tensor | None) -> None:
+    """Parameters have the input's dtype; short floats go with float32 too."""
+    kind = input._array.dtype
+    for each in given:
+        if each is not None and each._array.dtype != kind and (kind not in SHORT or each._array.dtype != numpy.float32):
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
 def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | None) -> None:
     if len(shape) < 2:
         raise IndexError(
@@ -400,6 +410,7 @@ def native_batch_norm(
     _check_channels(
         input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
+    _check_kinds(input, weight, bias)
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)
