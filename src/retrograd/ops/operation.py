@@ -67,7 +67,7 @@ class Op:
         check: Callable[..., None] | None = None,
         refuses: tuple[str, str] | None = None,
         numbers: bool = True,
-        inline: tuple[str, str] | None = None,
+        inline: tuple[Any, ...] | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel

@@ -96,7 +96,7 @@ def op(
     method: bool = True,
     in_place: bool = False,
     aliases: Sequence[str] = (),
-    inline: tuple[str, str] | None = None,
+    inline: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -104,8 +104,9 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``linear``: linear in each tensor. ``inline``: a condition and an expression of NumPy arrays, which stands for the
-    kernel where the condition holds. The kernel checks its arguments and raises torch's errors itself.
+    ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
+    condition holds and the operands are float32 or float64 arrays of NumPy (and what names in it mean). The kernel checks
+    its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -132,8 +133,9 @@ def surface(
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
 
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
-    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold
-    for that, in Python; ``fixed``: the block's parameters that the function does not have.
+    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
+    that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
+    does not have.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
