@@ -105,7 +105,7 @@ def lift(node: Any, each: Any, value: Any) -> Any:
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
         raise stale(node, value, cell, seen, place)
-    if value.dtype.kind not in "fcV":
+    if value.dtype.kind not in "fcV" or each.constant:
         place = None
     return at_place(value, cell, place)
 
@@ -166,7 +166,7 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
     lines = [f"{name} = node.s_{name}"]
     if _is_array(each):
         if each.kind != "tensor":
-            place = f"node.place({each.index}, {name})"
+            place = "None" if each.constant else f"node.place({each.index}, {name})"
         else:
             place = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
         lines.append(f"c = node.c_{name}")
