@@ -84,6 +84,8 @@ def test_agrees_with_torch(family: str, sample: Sample) -> None:
             derivatives(torch, outs, list(tensors.values()))
     elif sample.smooth:
         for order, got in zip(("first", "second"), derivatives(torch, outs, list(tensors.values())), strict=True):
+            if order not in expected:
+                continue  # PyTorch has no second derivative here
             for one, wanted in zip(got, expected[order], strict=True):
                 # No gradient and a gradient of zeros are the same number.
                 if wanted is None:
@@ -98,6 +100,8 @@ def test_agrees_with_torch(family: str, sample: Sample) -> None:
 def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample) -> None:
     if {"error", "refused"} & golden(family)[sample.expression].keys():
         pytest.skip("PyTorch refuses this call; that it does is tested above")
+    if sample.named:
+        pytest.skip("what is called the gradient is not the derivative; it is compared with PyTorch's above")
     arrays = sample.arrays()
     names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
     rng = numpy.random.default_rng(0)

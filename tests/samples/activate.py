@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.samples import Recipe, Sample, distinct, integers, normal, positive, unit
+from tests.samples import Recipe, Sample, distinct, distinguished, integers, normal, positive, unit
 
 F = "torch.nn.functional."
 
@@ -115,7 +115,12 @@ SAMPLES += [
     )
 ]  # fmt: skip
 SAMPLES.append(
-    Sample("native_dropout", "(torch.manual_seed(7), torch.native_dropout(x, 0.3, True)[1])[1]", smooth=False, x=positive(6))
+    Sample(
+        "native_dropout",
+        "(torch.manual_seed(7), torch.native_dropout(x, 0.3, True)[1])[1]",
+        smooth=False,
+        x=positive(6),
+    )
 )
 # Squared, the gradient that comes in depends on the inputs too: this tests the other half of second derivatives.
 _seen: set[str] = set()
@@ -123,3 +128,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
+distinguished(SAMPLES)

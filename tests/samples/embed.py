@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.samples import Sample, integers, normal
+from tests.samples import Sample, distinguished, integers, normal
 
 F = "torch.nn.functional."
 TABLE = {"t": normal(5, 3)}
@@ -14,13 +14,13 @@ SAMPLES = [
     Sample("embedding", F + "embedding(i, t)", i=integers(0, 5, 2, 3), **TABLE),
     Sample("embedding", F + "embedding(i, t)", i=integers(0, 5), **TABLE),
     Sample("embedding", F + "embedding(i.int(), t)", i=integers(0, 5, 2, 3), **TABLE),
-    Sample("embedding", F + "embedding(i, t, padding_idx=2)", **ROWS),
-    Sample("embedding", F + "embedding(i, t, -2)", **ROWS),
-    Sample("embedding", F + "embedding(i, t, scale_grad_by_freq=True)", **ROWS),
-    Sample("embedding", F + "embedding(i, t, 1, scale_grad_by_freq=True)", i=integers(0, 3, 3, 3), **TABLE),
-    Sample("embedding", F + "embedding(i, t.clone(), max_norm=0.8)", **ROWS),
-    Sample("embedding", F + "embedding(i, t.clone(), max_norm=0.8, norm_type=1)", **ROWS),
-    Sample("embedding", "torch.embedding(t, i, 3, False, False)", **ROWS),
+    Sample("embedding", F + "embedding(i, t, padding_idx=2)", named=True, **ROWS),
+    Sample("embedding", F + "embedding(i, t, -2)", named=True, **ROWS),
+    Sample("embedding", F + "embedding(i, t, scale_grad_by_freq=True)", named=True, **ROWS),
+    Sample("embedding", F + "embedding(i, t, 1, scale_grad_by_freq=True)", named=True, i=integers(0, 3, 3, 3), **TABLE),
+    Sample("embedding", F + "embedding(i, t.clone(), max_norm=0.8)", named=True, **ROWS),
+    Sample("embedding", F + "embedding(i, t.clone(), max_norm=0.8, norm_type=1)", named=True, **ROWS),
+    Sample("embedding", "torch.embedding(t, i, 3, False, False)", named=True, **ROWS),
     Sample("embedding", F + "embedding(i, t.t())", i=integers(0, 3, 4), **TABLE),
     Sample("embedding", F + "embedding(i, j)", smooth=False, i=integers(0, 4, 3), j=integers(0, 9, 4, 2)),
     Sample("embedding_renorm_", "torch.embedding_renorm_(t.clone(), i, 0.7, 2.0)", smooth=False, **ROWS),
@@ -35,7 +35,7 @@ for mode in ("sum", "mean", "max"):
         ),
         Sample("embedding_bag", f"{F}embedding_bag(i, t, {BAGS}, mode='{mode}', padding_idx=2)",
                i=integers(1, 4, 6), **TABLE),
-        Sample("embedding_bag", f"{F}embedding_bag(i, t.clone(), {BAGS}, 0.8, mode='{mode}')", **ROWS),
+        Sample("embedding_bag", f"{F}embedding_bag(i, t.clone(), {BAGS}, 0.8, mode='{mode}')", named=True, **ROWS),
     ]  # fmt: skip
 SAMPLES += [
     # scale_grad_by_freq: PyTorch divides by how often another row is used; retrograd by how often the row is.
@@ -72,3 +72,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in {*_seen, "embedding_bag"} and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
+distinguished(SAMPLES)

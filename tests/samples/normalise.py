@@ -6,7 +6,7 @@ through the mean and 1 / standard deviation that the native functions return; in
 
 from __future__ import annotations
 
-from tests.samples import Sample, normal, positive
+from tests.samples import Sample, distinguished, normal, positive
 
 F = "torch.nn.functional."
 AFFINE = {"w": normal(4), "b": normal(4)}
@@ -85,3 +85,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
+distinguished(SAMPLES)

@@ -15,7 +15,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
 from .calls import in_place_form, modify
 from .pointwise import abs as absolute
-from .pointwise import _no_derivative, div_true, tanh
+from .pointwise import div_true, tanh
 from .pointwise import relu as relu_block
 from .random import Generator, _stream
 from .shape import reshape
@@ -185,14 +185,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 relu_ = in_place_form(relu_block.op, "relu_")
 
 
-@_slope(backward="NotImplemented")
+@_slope()
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """A sixth of ``grad_output`` where ``self`` is between -3 and 3, else 0."""
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
 
-_no_more = _no_derivative("hardsigmoid_backward")  # as in PyTorch
-hardsigmoid_backward.derivative(grad_output=_no_more, self=_no_more)
+hardsigmoid_backward.derivative(grad_output=lambda F, g, self: F.hardsigmoid_backward(g, self), self=_no_bend)
 
 
 @_hidden(
@@ -246,9 +245,7 @@ def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: f
     return grad_output * np.where(self <= 0, negative, np.asarray(scale, negative.dtype))
 
 
-def _elu_bend(
-    F: Any, g: Any, grad_output: Any, self: Any, alpha: float, scale: float, input_scale: float
-) -> Any:
+def _elu_bend(F: Any, g: Any, grad_output: Any, self: Any, alpha: float, scale: float, input_scale: float) -> Any:
     bend = F.exp(F.minimum_zero(self) * input_scale) * (alpha * scale * input_scale * input_scale)
     return F.where_else(self < 0, g * grad_output * bend)
 

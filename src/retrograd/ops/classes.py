@@ -52,8 +52,8 @@ def _nll_block(name: str, backward: str) -> Any:
         differentiable=1,
     )(kernel)  # fmt: skip
     made.derivative(
-        self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: (
-            F.nll_loss_backward(g, target, weight, total_weight, self_shape, reduction, ignore_index)
+        self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
+            g, target, weight, total_weight, self_shape, reduction, ignore_index
         )
     )
     return made
@@ -93,13 +93,13 @@ def nll_pick(
 
 
 nll_loss_backward.derivative(
-    grad_output=lambda F, g, target, weight, total_weight, reduction, ignore_index: (
-        F.nll_pick(g, target, weight, total_weight, reduction, ignore_index)
+    grad_output=lambda F, g, target, weight, total_weight, reduction, ignore_index: F.nll_pick(
+        g, target, weight, total_weight, reduction, ignore_index
     )
 )
 nll_pick.derivative(
-    self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: (
-        F.nll_loss_backward(g, target, weight, total_weight, self_shape, reduction, ignore_index)
+    self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
+        g, target, weight, total_weight, self_shape, reduction, ignore_index
     )
 )
 
@@ -114,9 +114,7 @@ def _check_weight(input: Tensor, weight: Tensor | None, classes: int, spatial: b
             f"shape: {list(weight.shape)}"
         )  # fmt: skip
     if weight.dtype is not input.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}"
-        )
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
 
 
 def _check_target(input: Tensor, target: Tensor) -> None:
@@ -143,9 +141,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
         _check_long(target)
         if len(shape) == 1 and target.ndim == 1:
             if target.numel() != 1:
-                raise ValueError(
-                    f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}"
-                )
+                raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
             target = view(target, ())
         _check_weight(input, weight, shape[-1], False)
         found: Tensor = nll_loss_block(input, target, weight, how, ignore_index)[0]
@@ -153,7 +149,8 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
     if len(shape) == 4:
         if target.ndim != 3:
             raise RuntimeError(
-                "only batches of spatial targets supported (3D tensors) but got targets of dimension: " + str(target.ndim)
+                "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                + str(target.ndim)
             )
     elif tuple(target.shape[1:]) != shape[2:]:
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target.shape)}")
@@ -161,9 +158,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
     _check_weight(input, weight, shape[1], True)
     if len(shape) == 4:
         if tuple(target.shape) != (shape[0], *shape[2:]):
-            raise RuntimeError(
-                f"size mismatch (got input: {list(shape)} , target: {list(target.shape)}"
-            )
+            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target.shape)}")
         found = nll_loss2d_block(input, target, weight, how, ignore_index)[0]
         return found
     flat = view(input.contiguous(), (shape[0], shape[1], 1, math.prod(shape[2:])))
@@ -285,10 +280,11 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
     return np.add.reduce(each) / (each.size if reduction == "mean" else 1)
 
 
-def _row_gradient(np: Any, grad: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    scale = slope.shape[1] * (slope.shape[0] if reduction == "mean" else 1)
-    slope *= (grad[:, None] if grad.ndim else grad) / slope.dtype.type(scale)
-    return slope.reshape(shape)
+def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
+    """The gradient of a loss that is a mean over classes, given the slope (N, C) of each row's sum."""
+    count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
+    each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
+    return F.reshape(slope * each, shape)
 
 
 def _margin_loss(backward: str) -> Any:
@@ -310,27 +306,46 @@ def multi_margin_loss_block(
     return _reduced_rows(np, each if weight is None else each * weight[index], self.shape, reduction)
 
 
-@_margin_loss("NotImplemented")
-def multi_margin_loss_backward(
-    np: Any, grad_output: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float, reduction: str
-) -> Any:
-    """The gradient of multi_margin_loss."""
+@op(function=False, method=False)
+def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
+    """1 for each class that comes nearer than ``margin`` to the target's, else 0."""
+    gap, _ = choose.margins(np, _rows(self), target.reshape(-1), margin)
+    return (gap > 0).astype(self.dtype)
+
+
+@op(function=False, method=False)
+def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
+    """The derivative of each row's sum of margins."""
     index = target.reshape(-1)
     gap, rows = choose.margins(np, _rows(self), index, margin)
     slope = (gap > 0).astype(self.dtype) if p == 1 else 2 * gap
     if weight is not None:
         slope *= weight[index][:, None]
     slope[rows, index] = -np.add.reduce(slope, 1)
-    return _row_gradient(np, grad_output, slope, self.shape, reduction)
+    return slope
 
 
+def _margin_bend(
+    F: Any, g: Any, self: Any, target: Any, weight: Any, self_shape: Any, out_shape: Any, p: int, margin: float
+) -> Any:
+    if p == 1:
+        return F.zeros_as(F.reshape(g, self_shape))
+    index = F.reshape(target, (-1, 1))
+    each = 2 * F.margin_mask(self, target, margin)
+    if weight is not None:
+        each = each * F.reshape(F.take_along(F.reshape(weight, (1, -1)), F.reshape(target, (1, -1)), 1), (-1, 1))
+    across = each * (g - F.take_along(g, index, 1))
+    found = across - F.put_along(F.sum_dim(across, 1, True), index, out_shape, 1)
+    return F.reshape(found, self_shape)
+
+
+margin_mask.derivative(self=lambda F, g, self_shape: F.zeros_as(F.reshape(g, self_shape)))
+margin_slope.derivative(self=_margin_bend)
 multi_margin_loss_block.derivative(
-    self=lambda F, g, self, target, weight, p, margin, reduction: (
-        F.multi_margin_loss_backward(g, self, target, weight, p, margin, reduction)
+    self=lambda F, g, self, target, weight, self_shape, p, margin, reduction: _margin_rule(
+        F, g, F.margin_slope(self, target, weight, p, margin), self_shape, reduction
     )
 )
-_no_more = _no_derivative("multi_margin_loss_backward")
-multi_margin_loss_backward.derivative(grad_output=_no_more, self=_no_more)
 
 
 def multi_margin_loss(
@@ -382,9 +397,9 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
     return _reduced_rows(np, each / x.shape[1], self.shape, reduction)
 
 
-@_margin_loss("NotImplemented")
-def multilabel_margin_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str) -> Any:
-    """The gradient of multilabel_margin_loss."""
+@op(function=False, method=False)
+def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
+    """The derivative of each row's sum of margins."""
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)
     rows = np.arange(x.shape[0])
@@ -392,14 +407,15 @@ def multilabel_margin_loss_backward(np: Any, grad_output: Any, self: Any, target
         near = gap > 0
         slope += near
         slope[rows, at] -= np.add.reduce(near, 1, x.dtype)
-    return _row_gradient(np, grad_output, slope, self.shape, reduction)
+    return slope
 
 
+label_margin_slope.derivative(self=lambda F, g, self_shape: F.zeros_as(F.reshape(g, self_shape)))
 multilabel_margin_loss_block.derivative(
-    self=lambda F, g, self, target, reduction: F.multilabel_margin_loss_backward(g, self, target, reduction)
+    self=lambda F, g, self, target, self_shape, reduction: _margin_rule(
+        F, g, F.label_margin_slope(self, target), self_shape, reduction
+    )
 )
-_no_more_labels = _no_derivative("multilabel_margin_loss_backward")
-multilabel_margin_loss_backward.derivative(grad_output=_no_more_labels, self=_no_more_labels)
 
 
 def multilabel_margin_loss(
@@ -438,14 +454,12 @@ def ctc_loss_backward(
     log_alpha: Any, /, zero_infinity: bool,
 ) -> Any:  # fmt: skip
     """The gradient of ctc_loss."""
-    return ctc.gradient(
-        np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity
-    )
+    return ctc.gradient(np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity)
 
 
 ctc_loss_block.derivative(
-    self=lambda F, g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity: (
-        F.ctc_loss_backward(g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity)
+    self=lambda F, g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity: F.ctc_loss_backward(
+        g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity
     )
 )
 _no_more_texts = _no_derivative("_ctc_loss_backward")
@@ -489,9 +503,7 @@ def _ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
     """See ``nn.functional.ctc_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
-    return ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity
-    )
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity)
 
 
 def ctc_loss(

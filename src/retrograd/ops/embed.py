@@ -47,16 +47,16 @@ def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scal
 
 
 embedding_block.derivative(
-    self=lambda F, g, indices, self_shape, padding_idx, scale: (
-        F.embedding_dense_backward(g, indices, self_shape[0], padding_idx, scale)
+    self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_dense_backward(
+        g, indices, self_shape[0], padding_idx, scale
     )
 )
 embedding_dense_backward.derivative(
     grad_output=lambda F, g, indices, padding_idx, scale: F.embedding_double(g, indices, padding_idx, scale)
 )
 embedding_double.derivative(
-    self=lambda F, g, indices, self_shape, padding_idx, scale: (
-        F.embedding_dense_backward(g, indices, self_shape[0], padding_idx, scale)
+    self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_dense_backward(
+        g, indices, self_shape[0], padding_idx, scale
     )
 )
 
@@ -210,12 +210,10 @@ def _bag_rule(
 
 
 for _each in (embedding_bag_block, embedding_bag_again):
-    _each.derivative(
-        self=_bag_rule, weights=lambda F, g, self, indices, bags: F.row_products(g, self, bags, indices)
-    )
+    _each.derivative(self=_bag_rule, weights=lambda F, g, self, indices, bags: F.row_products(g, self, bags, indices))
 embedding_bag_backward.derivative(
-    grad_output=lambda F, g, indices, bags, sizes, weights, tops, scale, mode: (
-        F.embedding_bag_again(g, indices, bags, sizes, weights, tops, scale, mode)
+    grad_output=lambda F, g, indices, bags, sizes, weights, tops, scale, mode: F.embedding_bag_again(
+        g, indices, bags, sizes, weights, tops, scale, mode
     ),
     weights=lambda F, g, grad_output, indices, bags: F.row_products(grad_output, g, bags, indices),
 )
@@ -264,9 +262,7 @@ def _embedding_bag(
         share = None if share is None else share[wrap(kept)]
     else:
         inside = bags
-    out, tops = embedding_bag_block(
-        weight, wrap(index), wrap(inside), wrap(sizes), share, scale_grad_by_freq, mode
-    )
+    out, tops = embedding_bag_block(weight, wrap(index), wrap(inside), wrap(sizes), share, scale_grad_by_freq, mode)
     return out, wrap(bags), wrap(sizes), tops
 
 
@@ -313,9 +309,7 @@ def embedding_bag(
     )[0]
 
 
-def _flat_bags(
-    input: Tensor, offsets: Tensor | None, weights: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
+def _flat_bags(input: Tensor, offsets: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -415,9 +409,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"Dimension out of range (expected to be in range of [{-weight.ndim}, {weight.ndim - 1}], but got 2)"
         )
     if input1.ndim != input2.ndim:
-        raise RuntimeError(
-            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
-        )
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for at, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         if a != b:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {a} and {b}")

@@ -17,8 +17,8 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor, wrap
 from .activate import logsigmoid
 from .join import where_
-from .pointwise import clamp_min, exp, log, minimum
 from .pointwise import abs as absolute
+from .pointwise import clamp_min, exp, log, minimum
 from .reduce import mean, norm, sum
 from .shape import broadcast_tensors, unsqueeze
 from .table import op, pointwise, surface
@@ -36,9 +36,7 @@ def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> st
             stacklevel=3,
         )
     if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
-        )
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
         return "mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -133,17 +131,13 @@ def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter
 
 
 @_loss()
-def mse_loss_backward(
-    np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
-) -> Any:
+def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """The gradient of mse_loss."""
     return _spread(np, 2 * np.subtract(self, target), grad_output, reduction)
 
 
 _first_order(mse_loss_block, "mse_loss_backward", True)
-_second_order(
-    mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True
-)
+_second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
 @_loss("SmoothL1LossBackward0")
@@ -182,9 +176,7 @@ def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, paramet
 
 
 @_loss()
-def huber_loss_backward(
-    np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
-) -> Any:
+def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """The gradient of huber_loss."""
     return _spread(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
 
@@ -359,8 +351,8 @@ def _bce_target(F: Any, g: Any, self: Any, weight: Any, self_shape: Any, reducti
 
 
 binary_cross_entropy_block.derivative(
-    self=lambda F, g, self, target, weight, reduction: (
-        F.binary_cross_entropy_backward(g, self, target, weight, reduction)
+    self=lambda F, g, self, target, weight, reduction: F.binary_cross_entropy_backward(
+        g, self, target, weight, reduction
     ),
     target=_bce_target,
 )
@@ -379,9 +371,7 @@ def _bce_bend(
     return _times(_share(F, g * grad_output, out_shape, reduction) * bend, weight)
 
 
-def _bce_mixed(
-    F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str
-) -> Any:
+def _bce_mixed(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str) -> Any:
     slope = -1 / F.clamp_scalar((1 - self) * self, 1e-12, None)
     return _times(_share(F, g * grad_output, out_shape, reduction) * slope, weight)
 
@@ -450,8 +440,8 @@ def _logits_target(F: Any, g: Any, self: Any, weight: Any, pos_weight: Any, self
 
 bce_with_logits_backward.derivative(grad_output=_logits_grad, self=_logits_bend, target=_logits_mixed)
 bce_with_logits_block.derivative(
-    self=lambda F, g, self, target, weight, pos_weight, reduction: (
-        F.bce_with_logits_backward(g, self, target, weight, pos_weight, reduction)
+    self=lambda F, g, self, target, weight, pos_weight, reduction: F.bce_with_logits_backward(
+        g, self, target, weight, pos_weight, reduction
     ),
     target=_logits_target,
 )
@@ -629,9 +619,7 @@ def hinge_embedding_loss(
     return reduced(apart + where_(target != -1, input, zero), how)
 
 
-@_by_number(
-    "margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0}
-)
+@_by_number("margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -687,9 +675,7 @@ def poisson_nll_loss(
 
 
 @surface(method=False, name="poisson_nll_loss")
-def _poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
-) -> Tensor:
+def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """See ``nn.functional.poisson_nll_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
     return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])
 

@@ -129,9 +129,7 @@ def _to_weight(F: Any, x: Any, layout: Layout, shape: tuple[int, ...]) -> Any:
     return F.reshape(F.sum_dim(x, rest, True), shape)
 
 
-def _norm_grad_rule(
-    F: Any, g: Any, self: Any, weight: Any, grad_output_shape: Any, layout: Layout, eps: float
-) -> Any:
+def _norm_grad_rule(F: Any, g: Any, self: Any, weight: Any, grad_output_shape: Any, layout: Layout, eps: float) -> Any:
     flat, scale = _flat(F, self, layout, eps)
     found = _across(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
     return F.reshape(_weighted(F, found, weight, layout), grad_output_shape)
@@ -220,11 +218,11 @@ def group_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
 
 for _each in (layer_norm_block, group_norm_block):
     _each.derivative(
-        self=lambda F, g, self, weight, mean, rstd, layout, eps: (
-            F.norm_backward(g, self, weight, mean, rstd, layout, eps)
+        self=lambda F, g, self, weight, mean, rstd, layout, eps: F.norm_backward(
+            g, self, weight, mean, rstd, layout, eps
         ),
-        weight=lambda F, g, self, mean, rstd, weight_shape, layout, eps: (
-            F.reshape(F.norm_weight_backward(g, self, mean, rstd, layout, eps), weight_shape)
+        weight=lambda F, g, self, mean, rstd, weight_shape, layout, eps: F.reshape(
+            F.norm_weight_backward(g, self, mean, rstd, layout, eps), weight_shape
         ),
         bias=lambda F, g, bias_shape, layout: _bias_rule(F, g, layout, bias_shape),
     )
@@ -407,9 +405,7 @@ def native_batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
-    _check_channels(
-        input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
+    _check_channels(input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _check_kinds(input, weight, bias)
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
@@ -510,9 +506,7 @@ def _check_rms(input: Tensor) -> None:
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """``input`` (N, C, …) divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
     if input.ndim < 3:
-        raise ValueError(
-            "Expected 3D or higher dimensionality" + " " * 25 + f"input (got {input.ndim} dimensions)"
-        )
+        raise ValueError("Expected 3D or higher dimensionality" + " " * 25 + f"input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
     if size <= 0:
