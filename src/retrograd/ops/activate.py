@@ -213,7 +213,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @_slope()
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """``grad_output`` times 0 up to -3, 1 from 3 on, and ``x / 3 + 1 / 2`` between."""
-    return grad_output * np.where(self <= -3, 0 * grad_output, np.where(self >= 3, 1, self / 3 + 0.5))
+    slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
+    return np.where(self <= -3, np.zeros((), slope.dtype), grad_output * slope)
 
 
 hardswish_backward.derivative(

@@ -12,6 +12,7 @@ from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
 from ..kernels import choose, ctc
 from ..kernels.floats import widened
+from .compare import eq
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .pointwise import _no_derivative, clamp_min, neg
@@ -254,7 +255,7 @@ def _smoothed(
     exact = _nll(logs, target, weight, how, ignore_index)
     shape = [-1 if axis == at else 1 for axis in range(input.ndim)]
     even = neg(sum(logs if weight is None else logs * view(weight, shape), at))
-    ignored = target == ignore_index
+    ignored = eq(target, ignore_index)
     even = even.masked_fill(ignored, 0)
     if how == "mean":
         counted = wrap(~ignored._array)

@@ -223,7 +223,7 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
     if offsets.size and offsets[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
-            f"got {offsets[0]}"
+            f"got {offsets[0]}\n[ torch.{'Long' if offsets.dtype == numpy.int64 else 'Int'}Tensor{{}} ]"
         )
     if offsets.size and offsets[-1] > indices.size:
         raise RuntimeError(
@@ -246,6 +246,12 @@ def _embedding_bag(
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Sums (mode 0), means (1) or maxima (2) of rows; with the bag of each index, their sizes and the rows of maxima."""
+    _check_indices("embedding_bag", indices)
+    if weight._array.dtype.kind not in "fV":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got {type_name(weight)} instead (while checking arguments for embedding_bag)"
+        )
     index, start = indices._array, offsets._array
     if include_last_offset:
         if not start.size:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -16,6 +16,7 @@ from ..core.dtypes import of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor, wrap
 from .activate import logsigmoid
+from .compare import eq, ne
 from .join import where_
 from .pointwise import abs as absolute
 from .pointwise import clamp_min, exp, log, minimum
@@ -456,6 +457,15 @@ def _constant(name: str, **given: Tensor | None) -> None:
             )
 
 
+def _check_broadcast(shape: Sequence[int], target: Sequence[int]) -> None:
+    for back in range(1, min(len(shape), len(target)) + 1):
+        if shape[-back] not in (1, target[-back]):
+            raise RuntimeError(
+                f"Attempting to broadcast a dimension of length {shape[-back]} at {-back}! Mismatching argument at index 1 "
+                f"had torch.Size({list(shape)}); but expected shape should be broadcastable to {list(target)}"
+            )
+
+
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -472,6 +482,8 @@ def binary_cross_entropy(
             f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(of(input._array.dtype))}"
         )
     _constant("binary_cross_entropy", weight=weight)
+    if weight is not None:
+        _check_broadcast(weight.shape, input.shape)
     found: Tensor = binary_cross_entropy_block(input, target, weight, how)
     return found
 
@@ -603,8 +615,8 @@ def cosine_embedding_loss(
     lengths = (sum(input1 * input1, -1) + 1e-12) * (sum(input2 * input2, -1) + 1e-12)
     cos = dot / lengths.sqrt()
     zero = wrap(numpy.zeros(cos.shape, cos._array.dtype))
-    alike = where_(target == 1, 1 - cos, zero)
-    return reduced(alike + where_(target == -1, clamp_min(cos - margin, 0), zero), how)
+    alike = where_(eq(target, 1), 1 - cos, zero)
+    return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), how)
 
 
 @_by_number("hinge_embedding_loss", {"input": REQUIRED, "target": REQUIRED, "margin": 1.0})
@@ -615,8 +627,8 @@ def hinge_embedding_loss(
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1."""
     how = chosen(size_average, reduce, reduction)
     zero = wrap(numpy.zeros(input.shape, input._array.dtype))
-    apart = where_(target != 1, clamp_min(margin - input, 0), zero)
-    return reduced(apart + where_(target != -1, input, zero), how)
+    apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
+    return reduced(apart + where_(ne(target, -1), input, zero), how)
 
 
 @_by_number("margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})

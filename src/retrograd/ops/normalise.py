@@ -506,7 +506,7 @@ def _check_rms(input: Tensor) -> None:
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """``input`` (N, C, …) divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
     if input.ndim < 3:
-        raise ValueError("Expected 3D or higher dimensionality" + " " * 25 + f"input (got {input.ndim} dimensions)")
+        raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
     if size <= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..core.dtypes import unsupported
+from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
 from ..kernels.summing import summed
@@ -164,6 +164,11 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    if not logits.is_floating_point():
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {scalar_name(logits.dtype)}"
+        )
     noise = -wrap(logits._array.copy()).exponential_().log()
     soft = _along(softmax_block, (logits + noise) / tau, dim, None)
     if not hard:
