@@ -37,6 +37,7 @@ from ..ops.activate import (
 )
 from ..ops.classes import cross_entropy, ctc_loss, multi_margin_loss, multilabel_margin_loss, nll_loss
 from ..ops.drop import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ..ops.elementary import sigmoid, tanh
 from ..ops.embed import bilinear, embedding, embedding_bag, linear, one_hot
 from ..ops.losses import (
     binary_cross_entropy,
@@ -65,7 +66,6 @@ from ..ops.normalise import (
     normalize,
     rms_norm,
 )
-from ..ops.pointwise import sigmoid, tanh
 from ..ops.softmax import gumbel_softmax, log_softmax, softmax, softmin
 
 __all__ = [

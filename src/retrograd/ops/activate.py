@@ -13,10 +13,11 @@ import numpy
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
+from .arithmetic import abs as absolute
+from .arithmetic import div_true
 from .calls import in_place_form, modify
-from .pointwise import abs as absolute
-from .pointwise import div_true, tanh
-from .pointwise import relu as relu_block
+from .elementary import relu as relu_block
+from .elementary import tanh
 from .random import Generator, _stream
 from .shape import reshape
 from .table import op, pointwise, surface

@@ -12,11 +12,13 @@ from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
 from ..kernels import choose, ctc
 from ..kernels.floats import widened
+from .arithmetic import neg
 from .compare import eq
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
-from .pointwise import _no_derivative, clamp_min, neg
 from .reduce import sum
+from .rounding import clamp_min
+from .rules import no_derivative
 from .shape import view
 from .softmax import log_softmax_block
 from .table import op, pointwise, surface
@@ -463,7 +465,7 @@ ctc_loss_block.derivative(
         g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity
     )
 )
-_no_more_texts = _no_derivative("_ctc_loss_backward")
+_no_more_texts = no_derivative("_ctc_loss_backward")
 ctc_loss_backward.derivative(grad_output=_no_more_texts, self=_no_more_texts)
 
 

@@ -12,8 +12,9 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
-from .calls import common_dtype, write_array
+from .calls import write_array
 from .cast import OLD_TYPES, to, type_name
+from .promote import common_dtype
 from .table import surface
 
 

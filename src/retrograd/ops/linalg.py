@@ -15,11 +15,11 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from . import reduce as _reduce
-from .calls import broadcast_error
 from .cast import contiguous
 from .inner import expand
 from .join import where_
 from .named import named
+from .promote import broadcast_error
 from .shape import permute_block, reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -382,7 +382,7 @@ addmm.derivative(
 )
 
 
-@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place=True)
+@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
 def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * mat @ vec``."""
     if mat.ndim != 2 or vec.ndim != 1:

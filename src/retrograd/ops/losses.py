@@ -16,13 +16,15 @@ from ..core.dtypes import of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor, wrap
 from .activate import logsigmoid
+from .arithmetic import abs as absolute
 from .compare import eq, ne
+from .elementary import exp, log
 from .join import where_
-from .pointwise import abs as absolute
-from .pointwise import clamp_min, exp, log, minimum
 from .reduce import mean, norm, sum
+from .rounding import clamp_min, minimum
 from .shape import broadcast_tensors, unsqueeze
-from .table import op, pointwise, surface
+from .special import xlogy
+from .table import op, surface
 
 # -- Reductions ------------------------------------------------------------------------------------------------------
 
@@ -518,15 +520,6 @@ def _with_logits(
 # -- Written in terms of other operations ----------------------------------------------------------------------------
 
 
-@pointwise(
-    lambda F, g, self: g * (F.log(self) + 1), name="entropy_term", backward="XlogyBackward0", floats=True,
-    function=False, method=False, in_place=False,
-)  # fmt: skip
-def entropy_term(np: Any, self: Any, /) -> Any:
-    """``x * log(x)``, 0 for 0."""
-    return np.where(self == 0, np.zeros((), self.dtype), self * np.log(self))
-
-
 def _divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
     for each in (input, target):
         if each.is_complex():
@@ -535,7 +528,7 @@ def _divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
             raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         return exp(target) * (target - input)
-    return entropy_term(target) - target * input
+    return xlogy(target, target) - target * input
 
 
 def kl_div(

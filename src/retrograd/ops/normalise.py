@@ -16,11 +16,13 @@ from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import normal
 from ..kernels.floats import widened
+from .arithmetic import div_true
+from .elementary import pow as power
+from .elementary import rsqrt
 from .join import cat
-from .pointwise import clamp_min, div_true, rsqrt
-from .pointwise import pow as power
 from .reduce import mean as mean_of
 from .reduce import vector_norm
+from .rounding import clamp_min
 from .shape import expand_as, reshape
 from .table import op, surface
 

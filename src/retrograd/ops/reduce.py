@@ -11,9 +11,10 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels.summing import summed
+from .arithmetic import true_divide
 from .calls import modify
 from .named import named
-from .pointwise import maximum, minimum, true_divide
+from .rounding import maximum, minimum
 from .table import TENSORS, op, surface
 
 F: Any = TENSORS

@@ -9,8 +9,8 @@ from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
 from ..kernels.summing import summed
+from .arithmetic import neg
 from .index import scatter_
-from .pointwise import neg
 from .table import op, surface
 
 

@@ -11,12 +11,14 @@ it names ``g``, the gradient itself; a number stands for a constant one. The nam
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``,
 ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of
 ``F`` may be used.
-How a declaration becomes a fast function is the business of ``calls.py``.
+How a declaration becomes a fast function is the business of ``generate.py`` and
+``nodes.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from types import FunctionType
 from typing import Any, Protocol
@@ -25,6 +27,7 @@ import numpy
 
 from ..core.where import MARK
 from . import calls
+from .generate import Front, specialise
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
 
 
@@ -50,12 +53,12 @@ def pointwise(
     result: Any = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = True,
+    in_place: bool | str = True,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
     refuses: tuple[str, str] | None = None,
-    numbers: bool = True,
+    numbers: bool | str = True,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
@@ -65,7 +68,9 @@ def pointwise(
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor.
+    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
+    (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -94,7 +99,7 @@ def op(
     in_place_backward: str | None = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = False,
+    in_place: bool | str = False,
     aliases: Sequence[str] = (),
     inline: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
@@ -139,7 +144,7 @@ def surface(
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else _fronted(quick.op, calls.Front(target, guard, fixed))
+        shown = target if quick is None else _fronted(quick.op, Front(target, guard, fixed))
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -150,7 +155,7 @@ def surface(
     return declare
 
 
-def _fronted(op: Op, front: calls.Front) -> Any:
+def _fronted(op: Op, front: Front) -> Any:
     """The public function of a surface with a quick way."""
     made, target = _stub(op, front), front.surface
     del made.op, made.derivative
@@ -159,7 +164,7 @@ def _fronted(op: Op, front: calls.Front) -> Any:
     return made
 
 
-def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
+def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
     public, method_form = _stub(op), _stub(op, calls.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
@@ -171,19 +176,21 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequen
         if method:
             METHODS[each] = method_form
         if in_place:
-            METHODS[each + "_"] = FUNCTIONS[each + "_"] = calls.in_place_form(op, each + "_")
+            form = METHODS[each + "_"] = calls.in_place_form(op, each + "_")
+            if in_place == "function" or (in_place is True and len(op.tensors) == 1):
+                FUNCTIONS[each + "_"] = form
     return public
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation, function, slow)  # type: ignore[name-defined] # noqa: F821 - from the globals _stub gives it
+    specialise(operation, function, slow)  # type: ignore # noqa: F821 - from the globals that _stub gives it
     return function(*args, **kwargs)  # noqa: F821
 
 
 def _stub(op: Op, slow: Any = calls.apply) -> Any:
-    """A public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
+    """A public function of ``op``. Its code is generated when it is first called (see ``generate.py``)."""
     space: dict[str, Any] = {
-        "operation": op, "specialise": calls.specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
@@ -196,6 +203,20 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     return made
 
 
+def renamed(function: Any, shown: str) -> Any:
+    """The same operation for a caller who knows it by another name, which its errors then say."""
+    return _stub(variant(function, shown=shown))
+
+
+def variant(function: Any, **changes: Any) -> Op:
+    """The operation of a function with other properties, for a form that PyTorch names or refuses otherwise."""
+    op = copy(function.op)
+    op.forms, op.nodes = [], {}
+    for name, value in changes.items():
+        setattr(op, name, value)
+    return op
+
+
 def operator_form(function: Any) -> Any:
     """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
@@ -205,4 +226,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "surface"]  # fmt: skip
+           "renamed", "surface", "variant"]  # fmt: skip
