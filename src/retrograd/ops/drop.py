@@ -110,7 +110,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> import retrograd as torch
     >>> seed = torch.manual_seed(0)
     >>> torch.nn.functional.dropout(torch.ones(4))
-    tensor([2., 2., 0., 0.])
+    tensor([0., 0., 2., 0.])
     """
     _check(p)
     return _drop(input, p, training, inplace)
