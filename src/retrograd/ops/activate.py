@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy
 
+from ..core import devices
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
 from .arithmetic import abs as absolute
 from .arithmetic import div_true
 from .calls import in_place_form, modify
+from .cast import on_cpu
 from .elementary import relu as relu_block
 from .elementary import tanh
 from .random import Generator, _stream
@@ -564,11 +566,11 @@ def rrelu(
     array = input._array
     if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
         raise unsupported("rrelu_with_noise_out_cpu", array.dtype)
-    wide = widened(array)[0]
+    wide = widened(on_cpu(input))[0]
     noise = numpy.ones(array.shape, wide.dtype)
     low = wide <= 0
     noise[low] = _stream(generator).doubles(int(low.sum())) * (upper - lower) + lower
-    slopes = wrap(noise.astype(array.dtype, copy=False))
+    slopes = wrap(devices.move(noise.astype(array.dtype, copy=False), input.device))
     return modify(rrelu_with_noise.op, (input, slopes), ()) if inplace else rrelu_with_noise(input, slopes)
 
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes
+from ..core import devices, dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
 from ..kernels import choose, ctc
 from ..kernels.floats import widened
 from .arithmetic import neg
-from .compare import eq
+from .cast import on_cpu
+from .compare import eq, isinf
+from .create import zeros_like
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .reduce import sum
@@ -470,7 +472,7 @@ ctc_loss_backward.derivative(grad_output=_no_more_texts, self=_no_more_texts)
 
 
 def _lengths(name: str, given: Any, batch: int) -> Any:
-    values = given._array if isinstance(given, Tensor) else numpy.asarray(given)
+    values = on_cpu(given) if isinstance(given, Tensor) else numpy.asarray(given)
     values = values.reshape(-1).astype(numpy.int64)
     if values.size != batch:
         raise RuntimeError(f"{name} must be of size batch_size")
@@ -483,7 +485,7 @@ WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
     """The texts as rows (N, S), filled up with the blank."""
     width = int(lengths.max()) if lengths.size else 0
-    given = targets._array.astype(numpy.int64)
+    given = on_cpu(targets).astype(numpy.int64)
     rows = numpy.full((lengths.size, width), blank, numpy.int64)
     inside = numpy.arange(width)[None, :] < lengths[:, None]
     if given.ndim == 1:
@@ -532,11 +534,12 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"
         )
     labels = ctc.spelled(numpy, _texts(targets, want, blank), blank)
-    each = ctc_loss_block(probs, wrap(labels), wrap(have), wrap(want), zero_infinity)[0]
+    given = [wrap(devices.move(each, probs.device)) for each in (labels, have, want)]
+    each = ctc_loss_block(probs, *given, zero_infinity)[0]
     if zero_infinity:
-        each = where_(wrap(numpy.isinf(each._array)), wrap(numpy.zeros((), each._array.dtype)), each)
+        each = where_(isinf(each), zeros_like(each), each)
     if not batched and how == "none":
         return each.squeeze(0)
     if how == "mean":
-        each = each / clamp_min(wrap(want.astype(each._array.dtype)), 1)
+        each = each / clamp_min(given[2].to(each.dtype), 1)
     return reduced(each, how)

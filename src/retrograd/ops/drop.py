@@ -6,8 +6,7 @@ import math
 import warnings
 from typing import Any
 
-import numpy
-
+from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from .random import bernoulli_
 from .shape import squeeze, unsqueeze
@@ -18,13 +17,18 @@ ALPHA = 1.7580993408473766  # what selu makes of minus infinity, with its sign t
 
 def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
     """1 for what stays and 0 for what goes; ``feature``: one draw for each channel of each sample."""
+    np = module_of(input._array)
     if feature:
         if input.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-        blank = numpy.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
+        blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
-        blank = numpy.empty_like(input._array)
+        blank = np.empty_like(input._array)
     return bernoulli_(wrap(blank), 1 - p)
+
+
+def _zero(input: Tensor) -> Tensor:
+    return wrap(module_of(input._array).zeros((), input._array.dtype))
 
 
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
@@ -32,7 +36,7 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input._array.size == 0:
         return input
-    factor = wrap(numpy.zeros((), input._array.dtype)) if p == 1 else _kept(input, p, feature).div_(1 - p)
+    factor = _zero(input) if p == 1 else _kept(input, p, feature).div_(1 - p)
     return input.mul_(factor) if inplace else input * factor
 
 
@@ -43,7 +47,7 @@ def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bo
     if p == 0 or not train or input._array.size == 0:
         return input
     if p == 1:
-        zero = wrap(numpy.zeros((), input._array.dtype))
+        zero = _zero(input)
         return input.mul_(zero) if inplace else input * zero
     kept = _kept(input, p, feature)
     scale = 1 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
@@ -94,9 +98,8 @@ native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Dropout, and the mask of what stayed."""
     if p == 0 or not train or input._array.size == 0:
-        return native_dropout_block(input, wrap(numpy.ones(input.shape, bool)), 1.0), wrap(
-            numpy.ones(input.shape, bool)
-        )
+        every = wrap(module_of(input._array).ones(input.shape, bool))
+        return native_dropout_block(input, every, 1.0), every
     mask = wrap(_kept(input, p, False)._array != 0)
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
+from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import rows
@@ -85,7 +86,7 @@ def _embedding(
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
     _check_indices("embedding_renorm_", indices)
-    if rows.shorten(numpy, input._array, indices._array, max_norm, norm_type):
+    if rows.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump(input)
     return input
 
@@ -232,7 +233,7 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
 
 
 def _check_rows(indices: Any, count: int) -> None:
-    bad = numpy.flatnonzero((indices < 0) | (indices >= count))
+    bad = module_of(indices).flatnonzero((indices < 0) | (indices >= count))
     if bad.size:
         raise RuntimeError(
             f"Index {bad[0]} of input takes value {indices[bad[0]]} which is not in the valid range [0, {count})"
@@ -259,12 +260,13 @@ def _embedding_bag(
         start = start[:-1]
     _check_offsets(index, start)
     _check_rows(index, weight.size(0))
-    bags, sizes = rows.bag_numbers(numpy, index.size, start)
+    np = module_of(index)
+    bags, sizes = rows.bag_numbers(np, index.size, start)
     share = per_sample_weights
     if padding_idx is not None:
         kept = index != _padding(padding_idx, weight)
         index, inside = index[kept], bags[kept]
-        sizes = numpy.bincount(inside, minlength=sizes.size)
+        sizes = np.bincount(inside, minlength=sizes.size)
         share = None if share is None else share[wrap(kept)]
     else:
         inside = bags
@@ -322,7 +324,7 @@ def _flat_bags(input: Tensor, offsets: Tensor | None, weights: Tensor | None) ->
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 "sequences. However, found offsets of type <class 'torch.Tensor'>"
             )
-        starts = numpy.arange(input.shape[0], dtype=input._array.dtype) * input.shape[1]
+        starts = module_of(input._array).arange(input.shape[0], dtype=input._array.dtype) * input.shape[1]
         return reshape(input, -1), wrap(starts), None if weights is None else reshape(weights, -1)
     if input.ndim != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
@@ -365,8 +367,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     classes = int(index.max()) + 1 if num_classes == -1 else num_classes
     if index.size and int(index.max()) >= classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    out = numpy.zeros((index.size, classes), numpy.int64)
-    out[numpy.arange(index.size), index.reshape(-1)] = 1
+    np = module_of(index)
+    out = np.zeros((index.size, classes), np.int64)
+    out[np.arange(index.size), index.reshape(-1)] = 1
     return wrap(out.reshape(*index.shape, classes))
 
 

@@ -10,14 +10,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy
-
 from ..core.dtypes import of, scalar_name, unsupported
 from ..core.modes import no_grad
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
 from .compare import eq, ne
+from .create import ones_like, zeros_like
 from .elementary import exp, log
 from .join import where_
 from .reduce import mean, norm, sum
@@ -607,7 +606,7 @@ def cosine_embedding_loss(
     dot = sum(input1 * input2, -1)
     lengths = (sum(input1 * input1, -1) + 1e-12) * (sum(input2 * input2, -1) + 1e-12)
     cos = dot / lengths.sqrt()
-    zero = wrap(numpy.zeros(cos.shape, cos._array.dtype))
+    zero = zeros_like(cos)
     alike = where_(eq(target, 1), 1 - cos, zero)
     return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), how)
 
@@ -619,7 +618,7 @@ def hinge_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1."""
     how = chosen(size_average, reduce, reduction)
-    zero = wrap(numpy.zeros(input.shape, input._array.dtype))
+    zero = zeros_like(input)
     apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
     return reduced(apart + where_(ne(target, -1), input, zero), how)
 
@@ -646,7 +645,7 @@ def gaussian_nll_loss(
     if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = var * wrap(numpy.ones(input.shape, input._array.dtype))
+        var = var * ones_like(input)
     elif bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ..core.devices import module_of
 from ..core.dtypes import SHORT, finfo, unsupported
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
@@ -416,7 +417,7 @@ def native_batch_norm(
         input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
     )
     if not training:
-        empty = wrap(numpy.empty(0, input._array.dtype))
+        empty = wrap(input._array[:0].reshape(-1).copy())
         return out, empty, empty
     for each in kept:
         bump(each)
@@ -515,7 +516,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     square = input * input
     before, after = size // 2, (size - 1) // 2
-    edges = [wrap(numpy.zeros((input.shape[0], n, *input.shape[2:]), input._array.dtype)) for n in (before, after)]
+    np = module_of(input._array)
+    edges = [wrap(np.zeros((input.shape[0], n, *input.shape[2:]), input._array.dtype)) for n in (before, after)]
     windows = cat([edges[0], square, edges[1]], 1).unfold(1, size, 1)
     return div_true(input, power(mean_of(windows, -1) * alpha + k, beta))
 
