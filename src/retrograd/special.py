@@ -10,7 +10,7 @@ from .ops import elementary, reduce, rounding
 from .ops import softmax as _softmax
 from .ops import special as _special
 from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
-from .ops.table import renamed
+from .ops.table import publish, renamed
 
 # What stands in ``torch`` too, by the name that it has there.
 _ALIASES = {
@@ -62,4 +62,5 @@ __all__ = [
     "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "round", "softmax", "spherical_bessel_j0", "xlog1py",
     "xlogy", "zeta",
 ]  # fmt: skip
+publish(globals(), "special")
 __getattr__ = absent(__name__)

@@ -67,6 +67,7 @@ from ..ops.normalise import (
     rms_norm,
 )
 from ..ops.softmax import gumbel_softmax, log_softmax, softmax, softmin
+from ..ops.table import publish
 
 __all__ = [
     "alpha_dropout", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
@@ -81,4 +82,5 @@ __all__ = [
     "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]  # fmt: skip
+publish(globals(), "nn")
 __getattr__ = absent(__name__)

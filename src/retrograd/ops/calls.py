@@ -6,6 +6,7 @@ tensor likewise.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ import numpy
 from ..core import devices, dtypes, views, where
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
-from ..core.tensor import Tensor, at_place, new, wrap
+from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
 from .generate import ufunc_of
 from .nodes import FIXED, node_class
@@ -351,6 +352,8 @@ def write_over(op: Any, x: Any, other: Any) -> bool:
         ):
             return False
         value = value._array
+        if value.base is array:  # it may have to be refused: the readable way looks
+            return False
     elif type(value) not in NUMBERS or (value.__class__ is bool and op.check is not None):
         return False
     if not hasattr(op, "ufunc"):
@@ -391,9 +394,9 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     if not isinstance(x, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
     tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
-    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
-    recorded = recording() and op.has_rules and any(edge is not None for edge in edges)
+    recorded = recording() and op.has_rules and any(isinstance(each, Tensor) and each.requires_grad for each in tensors)
     check_in_place(x, recorded)
+    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
@@ -451,6 +454,10 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_kind(target)}")
         check_cast(dtypes.of(each.dtype), target.dtype)
         check_in_place(target, False)
+        if op.kind == "pointwise":
+            check_partial_overlap(target, tensors)
+            if any(operand is target for operand in tensors):  # what is read is not resized
+                _check_shape(target, each.shape)
     for each, target in zip(results, outs, strict=True):
         write_array(target, each)
     return out
@@ -468,6 +475,17 @@ def write_array(target: Tensor, array: Any) -> None:
                 UserWarning,
                 stacklevel=5,
             )
-        target._array = devices.module_of(target._array).empty(array.shape, target._array.dtype)
+        target._array = resized(target._array, array.shape)
     target._array[...] = array
     bump(target)
+
+
+def resized(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array of ``shape`` that begins where ``array`` does: in the same memory if that is large enough."""
+    memory, need, start = memory_of(array), math.prod(shape), offset_in_memory(array)
+    flat = memory.ravel(order="K").view(array.dtype)
+    if flat.size - start < need:
+        grown = devices.module_of(array).empty(start + need, array.dtype)
+        grown[: flat.size] = flat
+        flat = grown
+    return flat[start : start + need].reshape(shape)

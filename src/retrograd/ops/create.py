@@ -21,7 +21,11 @@ from .table import surface
 def made(array: Any, requires_grad: bool = False) -> Tensor:
     """A fresh leaf of ``array``."""
     out = wrap(array)
-    return out.requires_grad_() if requires_grad else out
+    if not requires_grad:
+        return out
+    if array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return out.requires_grad_()
 
 
 def _place(device: Any) -> Any:

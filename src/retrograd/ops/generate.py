@@ -10,6 +10,7 @@ anything else (short floats beside numbers, complex numbers, ``out=``, subclasse
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 import warnings
@@ -25,6 +26,7 @@ from ..core.node import next_number
 from ..core.tensor import Tensor, new
 from ..core.views import current, view_of
 from .nodes import FIXED, compiled, node_class
+from .operation import MISSING
 from .promote import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
 
 INLINE = "inline"
@@ -37,14 +39,20 @@ class Front:
     block's parameters that the surface does not have.
     """
 
-    def __init__(self, surface: Any, guard: str, fixed: dict[str, Any]) -> None:
+    def __init__(self, op: Any, surface: Any, guard: str, fixed: dict[str, Any]) -> None:
         code = surface.__code__
-        self.surface, self.guard, self.fixed = surface, guard, fixed
+        self.op, self.surface, self.guard, self.fixed = op, surface, guard, fixed
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.positional: int = code.co_argcount
         given = surface.__defaults__ or ()
         self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
         self.defaults.update(surface.__kwdefaults__ or {})
+
+    def behind(self, surface: Any) -> Front:
+        """The same before ``surface``, which takes the same arguments."""
+        made = copy.copy(self)
+        made.surface = surface
+        return made
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
@@ -58,12 +66,13 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, Node=node_class(op), view_of=view_of, View=views.View,
-        CPU=devices.CPU, taken=taken, unite=unite, **{f"default_{key}": value for key, value in (front or op).defaults.items()},
+        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite,
+        **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
     )  # fmt: skip
     if op.inline is not None:
         space.update(*op.inline[2:])
-    lines = _caller(op, front)
+    lines = _caller(op, front, space.get("public", ""))
     op.source = "\n".join(lines)
     made = compiled(f"<{function.__name__}>", lines, dict(space), "caller")
     function.__defaults__ = made.__defaults__
@@ -134,21 +143,28 @@ def taken_by(op: Any) -> frozenset[Any]:
     return frozenset(found)
 
 
-def _caller(op: Any, front: Front | None = None) -> list[str]:
+def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     count = len(op.tensors)
     names = [{"self": "input"}.get(each, each) for each in op.tensors] if front is None else list(front.names[:count])
     every = ", ".join(names) + ("," if count == 1 else "")
     params = ", ".join(op.params) + ("," if op.params else "")
     if front is None:
-        slow = f"return slow(op, ({every}), ({params}), out)"
-        lines = [f"def caller({_signature(op, names)}):"]
+        out = "None" if public == "method" else "out"
+        slow = f"return slow(op, ({every}), ({params}), {out})"
+        lines = [f"def caller({_signature(op, names, public)}):"]
+        if public:
+            lines.append(f"    if {'rest' if public == 'method' else 'rest or out is not None'}: {slow[:-1]}, rest)")
         if op.several or op.outputs or count == 0:
             return [*lines, f"    {slow}"]
-        lines.append(f"    if out is not None: {slow}")
+        if not public:
+            lines.append(f"    if out is not None: {slow}")
     else:
         keyed = [each if k < front.positional else f"{each}={each}" for k, each in enumerate(front.names)]
         slow = f"return slow({', '.join(keyed)})"
-        lines = [f"def caller({_signature(front, names)}):"]
+        lines = [f"def caller({_signature(front, names, public)}):"]
+        if public:
+            every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :]])
+            lines.append(f"    if rest: return slow({every})")
         others = [each for each in front.names[count:] if each not in op.params]
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
         if unusual:
@@ -203,14 +219,18 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
     return lines
 
 
-def _signature(of: Any, names: Sequence[str]) -> str:
-    """The parameters of a caller: those of a front's surface, or an operation's tensors, parameters and ``out``."""
+def _signature(of: Any, names: Sequence[str], public: str) -> str:
+    """The parameters of a caller: those of a front's surface, or an operation's tensors, parameters and ``out``.
+
+    A public one takes any number of arguments, so that it is us who say what is wrong with them.
+    """
     front = isinstance(of, Front)
     every, positional = (of.names, of.positional) if front else ((*names, *of.params), len(names) + of.positional)
-    parts = [f"{each}=default_{each}" if each in of.defaults else each for each in every]
-    if positional < len(every) or not front:
-        parts.insert(positional, "*")
-    return ", ".join(parts if front else [*parts, "out=None"])
+    unset = "=MISSING" if public else ""
+    parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
+    if public or positional < len(every) or not front:
+        parts.insert(positional, "*rest" if public else "*")
+    return ", ".join(parts if front or public == "method" else [*parts, "out=None"])
 
 
 def _unlike(default: Any) -> str:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy
 
-from ..core import where
+from ..core import dtypes, where
 from ..core.levels import LEVEL, level_of
-from ..core.node import LoneNode, Node
-from ..core.tensor import Tensor, at_place, new
+from ..core.node import AccumulateGrad, LoneNode, Node
+from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
-from .operation import arguments
+from .operation import MISSING, arguments
 from .promote import NUMBERS
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
@@ -43,8 +43,10 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     for each in kept:
         slots += [f"s_{each.name}", f"c_{each.name}", f"v_{each.name}"] if _is_array(each) else [f"s_{each.name}"]
     for each in every:
-        shown = "result" if each.name == "out" else each.name
-        body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+        if (shown := _shown(each)) is not None:
+            body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+    if None in op.rules:
+        body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node
     if only is not None:
         base, slots = LoneNode, [*slots, "edge"]
@@ -60,6 +62,15 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
 def _is_array(each: Any) -> bool:
     return each.kind in ("tensor", "result")
+
+
+def _shown(each: Any) -> str | None:
+    """The name by which PyTorch shows a saved value, if it does."""
+    if each.kind == "shape":
+        return each.name.removesuffix("_shape") + "_sym_sizes"
+    if each.kind in ("dtype", "device", "out_shape", "out_dtype"):
+        return None
+    return "result" if each.name == "out" else each.name
 
 
 def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
@@ -78,20 +89,18 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     return saved
 
 
-MISSING = object()
-
-
 def lift(node: Any, each: Any, value: Any) -> Any:
-    """A saved value as a Tensor at its place in the graph; a number as it is."""
+    """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
     if value.__class__ in NUMBERS or value.__class__ is complex:
-        return value
+        return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
     cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
         raise stale(node, value, cell, seen, place)
     if value.dtype.kind not in "fcV" or each.constant:
         place = None
-    return at_place(value, cell, place)
+    leaf = place.leaf() if place.__class__ is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is value else at_place(value, cell, place)
 
 
 def _lazy_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
