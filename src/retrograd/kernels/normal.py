@@ -19,7 +19,7 @@ def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return found / math.prod(x.shape[axis] for axis in axes) if x.size else found
 
 
-def _pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Slices along the first axis that is not reduced: what is in two of them is independent."""
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
     if at is None or x.size <= PIECE:
@@ -39,7 +39,7 @@ def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Mean and (biased) variance over ``axes``, which stay with size 1."""
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
-    for piece in _pieces(x, axes):
+    for piece in pieces(x, axes):
         part = x[piece]
         mean[piece] = centre = _mean(np, part, axes)
         gap = part - centre
@@ -57,7 +57,7 @@ def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
     out = np.empty(x.shape, x.dtype)
-    for piece in _pieces(x, axes):
+    for piece in pieces(x, axes):
         scale, target = _within(rstd, piece), out[piece]
         flat = standardised(np, x[piece], _within(mean, piece), scale)
         slope = grad[piece] if weight is None else grad[piece] * _within(weight, piece)
@@ -75,7 +75,7 @@ def weight_gradient(
     """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
     out = np.zeros(shape, x.dtype)
     rest = tuple(axis for axis, size in enumerate(shape) if size == 1)
-    for piece in _pieces(x, axes):
+    for piece in pieces(x, axes):
         flat = standardised(np, x[piece], _within(mean, piece), _within(rstd, piece))
         flat *= grad[piece]
         target = _within(out, piece)

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
+from ..kernels.normal import pieces
 from ..kernels.summing import summed
 from .arithmetic import neg
 from .index import scatter_
@@ -49,7 +50,8 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
         return np.zeros_like(output)
     grad_output, output = widened(grad_output, output)
     slope = grad_output * output
-    slope -= output * _sum(np, slope, dim)
+    np.subtract(grad_output, _sum(np, slope, dim), out=slope)
+    slope *= output
     return slope
 
 
@@ -73,7 +75,8 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
     shifted = _below_top(np, self, dim)
-    shifted -= np.log(_sum(np, np.exp(shifted), dim))
+    for piece in pieces(shifted, (dim,)):
+        shifted[piece] -= np.log(_sum(np, np.exp(shifted[piece]), dim))
     return shifted
 
 
