@@ -64,7 +64,7 @@ OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
     """What is said of an element of a list of tensors that is none."""
-    if name not in OF_TENSORS and name != "einsum":
+    if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
     start = int(name == "einsum")
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
