@@ -11,10 +11,12 @@ from ..core.tensor import Tensor
 from . import (
     activate,
     arithmetic,
+    attend,
     bits,
     cast,
     classes,
     compare,
+    convolve,
     create,
     drop,
     elementary,
@@ -26,8 +28,11 @@ from . import (
     losses,
     normalise,
     operators,
+    pad,
+    pool,
     random,
     reduce,
+    resample,
     rounding,
     shape,
     softmax,
@@ -74,9 +79,8 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method",
-    "activate", "arithmetic", "bits", "cast", "classes", "compare", "create", "drop", "elementary", "embed",
-    "index", "inner", "install", "join", "linalg", "losses", "normalise", "operators", "random", "reduce",
-    "rounding", "shape", "softmax", "sort", "special",
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "classes", "compare", "convolve", "create",
+    "drop", "elementary", "embed", "index", "inner", "install", "join", "linalg", "losses", "normalise",
+    "operators", "pad", "pool", "random", "reduce", "resample", "rounding", "shape", "softmax", "sort", "special",
 ]  # fmt: skip
 install()
