@@ -1,4 +1,4 @@
-"""Record what ``torch.autograd.functional`` gives: ``python -m tests.golden.record_functional`` (needs PyTorch)."""
+"""Record what PyTorch says to the calls of tests/functional.py: ``python -m tests.golden.record_functional``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from pathlib import Path
 
 import torch
 
-from tests.functionals import answer, calls
+from tests.functional import CALLS, outcome
 
 
 def main() -> None:
-    answers: dict[str, list[str]] = {}
-    for call in calls():
-        answers.setdefault(answer(torch, call), []).append(call)
-    lines = ",\n".join(f"{json.dumps(text)}: {json.dumps(found)}" for text, found in answers.items())
+    recorded = {call: outcome(torch, call) for call in CALLS}
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items())
     path = Path(__file__).with_name("functional.json")
-    path.write_text(f'{{"torch": {json.dumps(torch.__version__)}, "answers": {{\n{lines}\n}}}}\n')
-    print(f"{path.name}: {len(calls())} calls, {len(answers)} answers, {path.stat().st_size // 1024} KB")
+    path.write_text(f'{{"torch": {json.dumps(torch.__version__)}, "calls": {{\n{lines}\n}}}}\n')
 
 
 if __name__ == "__main__":
