@@ -85,8 +85,8 @@ class Family:
         )
 
 
-def count() -> tuple[dict[str, Family], list[str]]:
-    """Every family, and the smooth samples of which no forward derivative is recorded."""
+def count() -> tuple[dict[str, Family], Counter[str]]:
+    """Every family, and of how many smooth samples of an operation no forward derivative is recorded."""
     found = {name: Family() for name in families.FAMILIES}
     missing = set(families.missing())
     for place, name in families.asked():
@@ -96,7 +96,7 @@ def count() -> tuple[dict[str, Family], list[str]]:
             family.operations.add(families.operation(name))
         if f"{place}.{name}" in missing:
             family.missing.append(families.below_torch(place, name))
-    unrecorded = []
+    unrecorded = Counter[str]()
     for each in SAMPLED:
         for sample in samples(each):
             torch.manual_seed(0)
@@ -107,7 +107,7 @@ def count() -> tuple[dict[str, Family], list[str]]:
                 found[families.family(place, name)].sampled.add(families.operation(name))
             differentiated = "first" in golden(each).get(sample.expression, {})
             if differentiated and sample.expression not in golden_forward(each):
-                unrecorded.append(sample.expression)
+                unrecorded[operation] += 1
     return found, unrecorded
 
 
@@ -160,7 +160,7 @@ def verdict_in_words(found: dict[str, Family]) -> str:
     )
 
 
-def lists(found: dict[str, Family], unrecorded: list[str]) -> list[tuple[str, list[str]]]:
+def lists(found: dict[str, Family], unrecorded: Counter[str]) -> list[tuple[str, list[str]]]:
     """What is to be said in words: titles, each with its lines."""
     absent = [f"{name}: {' '.join(family.missing)}" for name, family in found.items() if family.missing]
     silent = [
@@ -173,7 +173,10 @@ def lists(found: dict[str, Family], unrecorded: list[str]) -> list[tuple[str, li
         ("Names that are missing", absent),
         ("Operations that no sample reaches (random numbers have tests of their own)", silent),
         ("What differs from what is recorded", different),
-        ("Forward derivatives that are not recorded", [f"`{each}`" for each in unrecorded]),
+        (
+            "Differentiable samples without a recorded forward derivative (most often PyTorch has none)",
+            [f"{name}: {times}" for name, times in sorted(unrecorded.items())],
+        ),
     ]  # fmt: skip
 
 

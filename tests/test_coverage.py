@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import Counter
 from types import ModuleType
 
 import pytest
@@ -62,9 +63,9 @@ def test_an_operation_agrees_if_all_its_samples_do(script: ModuleType) -> None:
     assert family.of_operations("first") == (0, 1) and family.of_samples("first") == (1, 2)
     assert family.of_operations("forward") == (0, 0)
     assert family.differences == ["torch.cos(x): first: wrong by much"]
-    rows, parts = script.table({"pointwise": family}), script.lists({"pointwise": family}, [])
+    rows, parts = script.table({"pointwise": family}), script.lists({"pointwise": family}, Counter(tan=1))
     assert rows[1] == ["pointwise", "1 of 2", "3", "2", "2 of 2", "0 of 0", "0 of 1", "0 of 0", "0 of 0", "3 of 3"]
     sentence = script.verdict_in_words({"pointwise": family})
     assert sentence.startswith("1 of 2 operations")
     for text in (script.text(rows, sentence, parts), script.page(rows, sentence, parts)):
-        assert "pointwise: sin" in text and "wrong by much" in text
+        assert "pointwise: sin" in text and "wrong by much" in text and "tan: 1" in text

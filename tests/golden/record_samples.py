@@ -72,8 +72,9 @@ def record(sample: Sample) -> dict[str, Any]:
 def forward(sample: Sample) -> dict[str, Any] | None:
     """The results' tangents along the sample's direction, and by which way PyTorch has them (None: by no way).
 
-    Where its two ways differ (forward_ad drops the imaginary part of a complex number to a real power), differences
-    decide; they may decide for neither (the inverse from a Cholesky factor whose diagonal is not real).
+    Where its two ways differ (forward_ad drops the imaginary part of a complex number to a real power), or it has only
+    one (forward_ad takes the product of ``scatter_reduce`` for a constant), quotients of differences decide; they may
+    decide for neither (the inverse from a Cholesky factor whose diagonal is not real).
     """
     tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
     steps = {name: torch.tensor(step) for name, step in directions(sample).items()}
@@ -90,7 +91,7 @@ def forward(sample: Sample) -> dict[str, Any] | None:
     if not ways:
         return None
     best = next(iter(ways))
-    if len(ways) == 2 and disagree(*ways.values()):
+    if len(ways) == 1 or disagree(*ways.values()):
         far = {way: distance(tangents, sample, tensors, steps) for way, tangents in ways.items()}
         best = min(far, key=far.__getitem__)
         if far[best] > 1e-4:
@@ -121,9 +122,10 @@ def distance(found: list[Any], sample: Sample, tensors: dict[str, Any], steps: d
     ]
     far = 0.0
     for above, below, tangent in zip(*ends, found, strict=True):
-        if tangent is not None:
+        if isinstance(above, torch.Tensor) and (above.is_floating_point() or above.is_complex()):
             slope = numpy.asarray(plain((above - below) / 2e-6)["values"], float)
-            far = max(far, numpy.max(numpy.abs(numpy.nan_to_num(slope - numpy.asarray(tangent, float), nan=numpy.inf))))
+            gap = numpy.abs(slope - numpy.asarray(0.0 if tangent is None else tangent, float))
+            far = max(far, float(numpy.max(numpy.nan_to_num(gap, nan=numpy.inf), initial=0.0)))
     return far
 
 
