@@ -20,15 +20,6 @@ from tests.weights import derivatives, directions, tangents_by_backward
 GOLDEN = Path(__file__).with_name("golden")
 #: What is compared of a sample, in this order.
 ASPECTS = ("value", "node", "first", "second", "forward")
-#: The aspect in which a sample is known to differ: the tests let it pass, the count shows it. These gradients are not
-#: those of the function (rows left out, rows divided by how often they occur), and ours of the forward kind follow from
-#: them, where PyTorch has a formula for each.
-KNOWN = {
-    "torch.nn.functional.embedding(i, t, padding_idx=2)": "forward",
-    "torch.embedding(t, i, 3, False, False)": "forward",
-    "torch.nn.functional.embedding(i, t, scale_grad_by_freq=True)": "forward",
-    "torch.nn.functional.embedding(i, t, 1, scale_grad_by_freq=True)": "forward",
-}
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.ops.table import OPS
-from tests.agreement import KNOWN, golden, judged, leaves
+from tests.agreement import golden, judged, leaves
 from tests.samples import FAMILIES, Sample, samples
 from tests.weights import weighted_sum
 
@@ -32,8 +32,7 @@ SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
 def test_agrees_with_torch(family: str, sample: Sample) -> None:
     found = judged(family, sample)
     assert found, "no golden values"
-    different = {aspect: difference for aspect, difference in found.items() if difference}
-    assert different.keys() == {KNOWN[sample.expression]} if sample.expression in KNOWN else not different, different
+    assert not {aspect: difference for aspect, difference in found.items() if difference}
 
 
 @pytest.mark.parametrize(("family", "sample"), SMOOTH)

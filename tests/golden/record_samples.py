@@ -148,7 +148,7 @@ def main() -> None:
         tangents = {
             sample.expression: forward(sample)
             for sample in samples(family)
-            if sample.smooth and not {"error", "refused"} & recorded[sample.expression].keys()
+            if sample.smooth and not sample.named and not {"error", "refused"} & recorded[sample.expression].keys()
         }
         write(f"forward_{family}", {key: value for key, value in tangents.items() if value is not None})
 
