@@ -28,8 +28,9 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as PyTorch's
 
 
 def block(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Declare a block of linear algebra, which no user sees by its name."""
-    return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
+    """Declare a block of linear algebra, which no user sees by its name; matrices lie in memory as its kernel says."""
+    options = {"keeps_order": True, "function": False, "method": False, "holomorphic": False, **options}
+    return op(name=name, backward=backward, **options)
 
 
 # -- Checks ----------------------------------------------------------------------------------------------------------
