@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy
 
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension
-from .table import op, pointwise, surface
+from .table import op as declared
+from .table import pointwise, surface
+
+op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)

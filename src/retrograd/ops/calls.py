@@ -85,7 +85,7 @@ def _fresh(op: Any, array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     if isinstance(array, numpy.generic):
         array = numpy.asarray(array)
-    elif op.kind == "general" and array.ndim > 1 and not op.keeps_order and not array.flags.c_contiguous:
+    elif op.in_order and array.ndim > 1 and not array.flags.c_contiguous:
         array = array.copy()
     out._array = array
     out._node = out._view = out._grad = None

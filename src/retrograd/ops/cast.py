@@ -21,19 +21,20 @@ from ..core.tensor import (
     wrap,
 )
 from ..kernels import text
-from .inner import _as_strided_of, to_dtype
+from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
 from .table import op, surface
 
 
-@op(backward="CloneBackward0", name="clone_block", keeps_order=True, function=False, method=False, linear=True)
+@op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
     if memory_format is contiguous_format:
         return np.array(self, order="C")
     if memory_format is channels_last and self.ndim == 4:
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
-    return np.array(self, order="K")
+    # What lies several times at one place has no order of memory to keep.
+    return np.array(self, order="C" if 0 in self.strides else "K")
 
 
 clone_block.derivative(self=lambda F, g: g)
@@ -51,7 +52,7 @@ def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
     return input if input.is_contiguous(memory_format) else clone(input, memory_format=memory_format)
 
 
-@op(backward="ToCopyBackward0", name="to_device", keeps_order=True, function=False, method=False)
+@op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
     """The elements on another device."""
     return devices.move(self, place)
@@ -356,7 +357,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
         return copied
     flat = copied.ravel(order="K").view(array.dtype)
     start = (address(array) - address(memory)) // array.itemsize
-    return _as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
+    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
