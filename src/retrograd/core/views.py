@@ -32,7 +32,7 @@ from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .tensor import Tensor, address, element_strides, memory_of
 
-DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
+DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class View:
@@ -265,6 +265,13 @@ _ONE_OF_MANY = (
 )
 
 
+_OF_A_FUNCTION = (
+    " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+    "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
+
+
 def _refuse_view(x: Tensor, view: View, what: str) -> None:
     """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
     if view.made == DEFAULT:
@@ -278,6 +285,8 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         text = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled."
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
+    if view.made == CUSTOM:
+        raise RuntimeError(text + _OF_A_FUNCTION)
     raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
 
 
