@@ -303,6 +303,7 @@ def _batched(
 
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
+    "set_grad_enabled",
 ]  # fmt: skip
 __getattr__ = absent(__name__)

@@ -62,7 +62,6 @@ class _SavedTensor:
 class FunctionCtx:
     """What ``forward`` and ``backward`` are given as ``ctx``, to hand things from one to the other."""
 
-    __slots__ = ()
     __module__ = "torch.autograd.function"
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -135,7 +134,13 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         given = (grad,) if self.single else grad
-        found = self._called([None if each is None else wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each) for each in given], edges)
+        found = self._called(
+            [
+                None if each is None else wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each)
+                for each in given
+            ],
+            edges,
+        )
         if not keep:
             self._release()
         arrays = tuple(None if each is None else each._array for each in found)
@@ -313,12 +318,15 @@ def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: bool) -> A
     outs = list(output) if isinstance(output, tuple) else [output]
     _check_dirty(ctx, args, outs)
     if len(outs) == 1:
-        ctx.shape, ctx.dtype = (outs[0]._array.shape, outs[0]._array.dtype) if isinstance(outs[0], Tensor) else ((), None)
+        ctx.shape, ctx.dtype = (
+            (outs[0]._array.shape, outs[0]._array.dtype) if isinstance(outs[0], Tensor) else ((), None)
+        )
     else:
         ctx.shape, ctx.dtype = (), None
         ctx.outputs, ctx.single = len(outs), False
     ctx.forms = tuple(
-        (each._array.shape, each._array.dtype, module_of(each._array)) if isinstance(each, Tensor) else None for each in outs
+        (each._array.shape, each._array.dtype, module_of(each._array)) if isinstance(each, Tensor) else None
+        for each in outs
     )
     results: dict[int, int] = {}  # by identity, at which position a tensor is a result that the call made or modified
     for position, out in enumerate(outs):
@@ -328,7 +336,7 @@ def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: bool) -> A
             outs[position] = _result(ctx, args, out, position, recorded)
     if recorded:
         ctx.saved = tuple([_kept(index, each, results) for index, each in enumerate(ctx.to_save)])
-    ctx.to_save = ()
+    ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()  # they may be results, and these lead back here
     return tuple(outs) if isinstance(output, tuple) else outs[0]
 
 
@@ -363,7 +371,7 @@ def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorde
             return out
         with no_grad():
             return alias(out)
-    place = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
+    place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         if out._node.__class__ is AccumulateGrad:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
