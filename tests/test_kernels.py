@@ -21,7 +21,8 @@ from tests.weights import derivatives
 HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
-FAMILIES = ("pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose")
+FAMILIES = ("pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose", "activate",
+            "losses", "normalise", "embed")  # fmt: skip
 
 
 class Watched:

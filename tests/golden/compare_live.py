@@ -32,6 +32,8 @@ def inputs(torch: Any, sample: Sample, dtype: str, grad: bool) -> dict[str, Any]
 
 def numbers(tensor: Any) -> numpy.ndarray:
     tensor = tensor.detach()
+    if isinstance(tensor, oracle.Tensor) and tensor._is_zerotensor():
+        tensor = oracle.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.dtype in (oracle.bfloat16, retrograd.bfloat16):
         tensor = tensor.float()
     return numpy.asarray(
@@ -44,9 +46,9 @@ def weighted(outs: list[Any]) -> Any:
     for out in outs:
         if out.requires_grad:
             flat = out.real + 0.5 * out.imag if out.is_complex() else out
-            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).reshape(tuple(flat.shape)).tolist()
+            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).tolist()
             torch = oracle if isinstance(out, oracle.Tensor) else retrograd
-            total = total + (flat * torch.tensor(weights, dtype=flat.dtype)).sum()
+            total = total + (flat * torch.tensor(weights, dtype=flat.dtype).reshape(flat.shape)).sum()
     return total
 
 

@@ -70,17 +70,28 @@ class Sample:
 
     ``smooth=False``: not differentiable (or piecewise constant): only values are compared, no derivatives checked by
     differences. ``second=False``: the second derivative is not checked by differences (say why beside the sample).
+    ``named=True``: what is called the gradient is not the derivative (padding …), so that differences are not taken.
     """
 
     op: str
     expression: str
     smooth: bool
     second: bool
+    named: bool
     inputs: dict[str, Recipe]
 
     def __init__(
-        self, op: str, expression: str, /, *, smooth: bool = True, second: bool = True, **inputs: Recipe
+        self,
+        op: str,
+        expression: str,
+        /,
+        *,
+        smooth: bool = True,
+        second: bool = True,
+        named: bool = False,
+        **inputs: Recipe,
     ) -> None:
+        self.named = named
         self.op, self.expression, self.smooth, self.second, self.inputs = op, expression, smooth, second, inputs
 
     def arrays(self) -> dict[str, numpy.ndarray]:
@@ -92,6 +103,16 @@ class Sample:
         """The tensors that the expression gives with ``torch`` for the engine."""
         value = eval(self.expression, {"torch": torch, **tensors})
         return [value] if not isinstance(value, (tuple, list)) else list(value)
+
+
+def distinguished(samples: list[Sample]) -> list[Sample]:
+    """The samples, those that repeat an expression (with other inputs) with a number behind it: a comment in Python."""
+    seen: dict[str, int] = {}
+    for each in samples:
+        seen[each.expression] = count = seen.get(each.expression, 0) + 1
+        if count > 1:
+            each.expression += f"  # {count}"
+    return samples
 
 
 #: Every module beside this one is a family.

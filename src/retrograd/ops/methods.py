@@ -8,31 +8,46 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import (
+from . import (  # noqa: F401 - each module enters its operations in the table
     activate,
     arithmetic,
     attend,
     bits,
     cast,
+    classes,
     compare,
     convolve,
+    copies,
     create,
+    differences,
+    drop,
     elementary,
+    embed,
     index,
     inner,
     join,
     linalg,
+    losses,
+    normalise,
     operators,
+    overwrite,
     pad,
+    parts,
+    pieces,
     pool,
     random,
+    rearrange,
     reduce,
     resample,
+    resize,
     rounding,
+    scatter,
+    search,
     shape,
+    softmax,
     sort,
     special,
-)  # fmt: skip
+)
 from .table import FUNCTIONS, METHODS, operator_form, public_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -72,9 +87,5 @@ def add_method(name: str, function: Any) -> None:
     setattr(Tensor, name, function)
 
 
-__all__ = [
-    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "elementary",
-    "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random", "reduce", "resample",
-    "rounding", "shape", "sort", "special",
-]  # fmt: skip
+__all__ = ["add_method", "install"]
 install()
