@@ -295,7 +295,7 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
         shown = "A view"
-    if view.made == MULTI_OUTPUT and shown != "A view":
+    if view.made in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
         text = f"{shown} and {what} modified inplace."
     else:
         mode, where_to = (
