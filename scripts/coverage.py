@@ -151,7 +151,7 @@ def shown(pair: tuple[int, int] | None, title: str) -> str:
 
 def verdict_in_words(found: dict[str, Family]) -> str:
     """The sum of it: a sentence."""
-    counted = [(family, name) for family in found.values() for name in family.recorded]
+    counted = [(found[each], name) for each in OF_OPERATIONS if each in found for name in found[each].recorded]
     whole = sum(family.agreed[name] == family.recorded[name] for family, name in counted)
     with_forward = sum(bool(family.recorded[name]["forward"]) for family, name in counted)
     return (
