@@ -23,7 +23,7 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
     return out.requires_grad_() if requires_grad else out
 
 
-def _place(device: Any) -> Any:
+def place_of(device: Any) -> Any:
     """The array module for a device."""
     return numpy if device is None and devices.get_default_device() is devices.CPU else devices.module_for(
         devices.as_device(device)
@@ -64,7 +64,7 @@ def _filled(
         target = out._array.dtype if dtype is None else _dtype_of(name, dtype)
         write_array(out, numpy.full(shape, fill, target))
         return out
-    np = _place(device)
+    np = place_of(device)
     kind = _dtype_of(name, dtype)
     array = np.zeros(shape, kind) if fill == 0 else np.ones(shape, kind) if fill == 1 else np.full(shape, fill, kind)
     return made(array, requires_grad)
@@ -110,7 +110,7 @@ def empty(
     shape = sizes_of("empty", size)
     if out is not None:
         return _filled("empty", size, 0, out, dtype, layout, device, requires_grad)
-    return made(_place(device).empty(shape, _dtype_of("empty", dtype)), requires_grad)
+    return made(place_of(device).empty(shape, _dtype_of("empty", dtype)), requires_grad)
 
 
 @surface(method=False)
@@ -121,7 +121,7 @@ def empty_strided(
     """An empty tensor with the given strides (in elements)."""
     kind = _dtype_of("empty_strided", dtype)
     reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = _place(device).empty(reach, kind)
+    memory = place_of(device).empty(reach, kind)
     array = numpy.ndarray(tuple(size), kind, memory, 0, tuple(s * kind.itemsize for s in stride))
     return made(array, requires_grad)
 
@@ -140,7 +140,7 @@ def full(
 @surface(method=False)
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
-    return made(_place(device).asarray(s).astype(_dtype_of("scalar_tensor", dtype)), requires_grad)
+    return made(place_of(device).asarray(s).astype(_dtype_of("scalar_tensor", dtype)), requires_grad)
 
 
 @surface(method=False)
@@ -152,7 +152,7 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return _into(out, made(_place(device).eye(n, m, dtype=_dtype_of("eye", dtype)), requires_grad))
+    return _into(out, made(place_of(device).eye(n, m, dtype=_dtype_of("eye", dtype)), requires_grad))
 
 
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ def arange(
     kind = _dtype_of("arange", dtype, dtypes.int64 if whole else None)
     first, last, stride = bounds
     count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
-    np = _place(device)
+    np = place_of(device)
     if whole:
         array = (first + stride * np.arange(count, dtype=np.int64)).astype(kind)
     else:
@@ -209,7 +209,7 @@ def _range(
     )
     _check_range(start, end, step)
     count = math.floor((end - start) / step) + 1
-    array = (start + step * _place(device).arange(count, dtype=numpy.float64)).astype(_dtype_of("range", dtype))
+    array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(_dtype_of("range", dtype))
     return made(array, requires_grad)
 
 
@@ -221,7 +221,7 @@ def linspace(
     """``steps`` numbers evenly from ``start`` to ``end``, both included."""
     start, end = (each.item() if isinstance(each, Tensor) else each for each in (start, end))
     kind = _dtype_of("linspace", dtype, dtypes.default.complex if isinstance(start + end, complex) else None)
-    return _into(out, made(_even(_place(device), "linspace", start, end, steps, kind), requires_grad))
+    return _into(out, made(_even(place_of(device), "linspace", start, end, steps, kind), requires_grad))
 
 
 def _even(np: Any, name: str, start: Any, end: Any, steps: int, kind: Any) -> Any:
@@ -253,7 +253,7 @@ def logspace(
     """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
     start, end = (each.item() if isinstance(each, Tensor) else each for each in (start, end))
     kind = _dtype_of("logspace", dtype)
-    np = _place(device)
+    np = place_of(device)
     exponents = _even(np, "logspace", start, end, steps, np.dtype(np.float64))
     return _into(out, made(np.power(float(base), exponents).astype(kind), requires_grad))
 
@@ -278,7 +278,7 @@ def tensor(
     """
     kind = data.__class__
     if kind is float and dtype is None and device is None:
-        return made(_place(None).array(data, dtypes.default.floating.numpy), requires_grad)
+        return made(place_of(None).array(data, dtypes.default.floating.numpy), requires_grad)
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import activate, cast, compare, create, index, inner, join, linalg, pointwise, random, reduce, shape, sort
+from . import activate, cast, compare, create, fft, index, inner, join, linalg, pointwise, random, reduce, shape, sort
 from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -52,7 +52,7 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "create", "index", "inner", "install", "join", "linalg", "pointwise", "random",
+    "activate", "cast", "compare", "create", "fft", "index", "inner", "install", "join", "linalg", "pointwise", "random",
     "reduce", "shape", "sort",
 ]  # fmt: skip
 install()
