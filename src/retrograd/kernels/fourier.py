@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 #: How a transform is scaled: not at all, by the root of its size, by its size. PyTorch's numbers for them.
 UNSCALED, BY_ROOT, BY_SIZE = 0, 1, 2
 
@@ -86,4 +88,5 @@ def frequencies(np: Any, places: Any, count: int, spacing: float, dtype: Any) ->
     work = np.float32 if dtype.itemsize < 4 else dtype.type
     whole = count * spacing
     step = 1 / whole if whole else math.inf
-    return (places.astype(work) * work(step)).astype(dtype)
+    with numpy.errstate(invalid="ignore"):  # none of nothing: 0 * inf
+        return (places.astype(work) * work(step)).astype(dtype)

@@ -382,7 +382,7 @@ def _frequencies(
     if out is None:
         return made(found, requires_grad)
     write_array(out, found)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def fftfreq(

@@ -8,7 +8,24 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import activate, cast, compare, create, fft, index, inner, join, linalg, pointwise, random, reduce, shape, sort
+from . import (
+    activate,
+    cast,
+    compare,
+    create,
+    fft,
+    index,
+    inner,
+    join,
+    linalg,
+    pointwise,
+    random,
+    reduce,
+    shape,
+    sort,
+    spectra,
+    windows,
+)
 from .table import FUNCTIONS, METHODS, operator_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
@@ -53,6 +70,6 @@ def add_method(name: str, function: Any) -> None:
 __all__ = [
     "add_method",
     "activate", "cast", "compare", "create", "fft", "index", "inner", "install", "join", "linalg", "pointwise", "random",
-    "reduce", "shape", "sort",
+    "reduce", "shape", "sort", "spectra", "windows",
 ]  # fmt: skip
 install()
