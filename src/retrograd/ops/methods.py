@@ -21,6 +21,7 @@ from . import (
     pointwise,
     random,
     reduce,
+    scan,
     shape,
     sort,
     spectra,
@@ -70,6 +71,6 @@ def add_method(name: str, function: Any) -> None:
 __all__ = [
     "add_method",
     "activate", "cast", "compare", "create", "fft", "index", "inner", "install", "join", "linalg", "pointwise", "random",
-    "reduce", "shape", "sort", "spectra", "windows",
+    "reduce", "scan", "shape", "sort", "spectra", "windows",
 ]  # fmt: skip
 install()

@@ -11,7 +11,6 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels.summing import summed
-from .calls import modify
 from .named import named
 from .pointwise import maximum, minimum, true_divide
 from .table import TENSORS, op, surface
@@ -54,7 +53,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
         raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
 
 
-def _wide(np: Any, x: Any) -> Any:
+def wide(np: Any, x: Any) -> Any:
     return x.astype(np.int64) if x.dtype.kind in "biu" else x
 
 
@@ -68,7 +67,7 @@ def _total(np: Any, x: Any) -> Any:
     """The sum of all elements. Of few floats it is a product with ones: 0.3 µs where NumPy's sum needs 0.8."""
     if x.size <= 64 and x.__class__ is numpy.ndarray and x.dtype in _ONES:
         return (x if x.ndim == 1 else x.reshape(-1)).dot(_ONES[x.dtype][x.size])
-    return np.add.reduce(_wide(np, x), None)
+    return np.add.reduce(wide(np, x), None)
 
 
 @op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True)
@@ -83,7 +82,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions."""
-    return summed(np, _wide(np, self), axes_of(dim, self.ndim), keepdim)
+    return summed(np, wide(np, self), axes_of(dim, self.ndim), keepdim)
 
 
 sum_dim.derivative(
@@ -168,7 +167,7 @@ def mean(
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions, nan counting as 0."""
-    return summed(np, _wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
+    return summed(np, wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
 
 
 nansum_block.derivative(
@@ -197,21 +196,25 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
     """The product of all elements."""
-    return np.multiply.reduce(_wide(np, self), None)
+    return np.multiply.reduce(wide(np, self), None)
 
 
-prod_all.derivative(self=lambda F, g, self: g * F.product_of_others(self, None))
+prod_all.derivative(
+    self=lambda F, g, self, self_shape: g * F.reshape(F.product_of_others(F.reshape(self, (-1,)), 0), self_shape)
+)
 
 
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Products over a dimension."""
-    return np.multiply.reduce(_wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    return np.multiply.reduce(wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
 
 
 prod_dim.derivative(
     self=lambda F, g, self, self_shape, dim, keepdim: (
-        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dim)
+        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
+        if self_shape
+        else g
     )
 )
 
@@ -221,6 +224,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """The product of all elements, or over ``dim``; integers are multiplied as int64."""
     if dtype is not None:
         input = input.to(dtype)
+        if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
+            return prod(input, dim, keepdim).to(dtype)
     return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
 
 
