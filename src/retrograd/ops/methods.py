@@ -13,6 +13,7 @@ from . import (
     cast,
     compare,
     create,
+    distance,
     fft,
     index,
     inner,
@@ -25,6 +26,7 @@ from . import (
     shape,
     sort,
     spectra,
+    statistics,
     windows,
 )
 from .table import FUNCTIONS, METHODS, operator_form
@@ -70,7 +72,7 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "create", "fft", "index", "inner", "install", "join", "linalg", "pointwise", "random",
-    "reduce", "scan", "shape", "sort", "spectra", "windows",
+    "activate", "cast", "compare", "create", "distance", "fft", "index", "inner", "install", "join", "linalg",
+    "pointwise", "random", "reduce", "scan", "shape", "sort", "spectra", "statistics", "windows",
 ]  # fmt: skip
 install()

@@ -806,27 +806,33 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     return np.power(total, size.dtype.type(1 / ord))
 
 
-def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The gradient through a norm over dimensions; elements that share an extreme share its gradient."""
     g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
-    if ord == 0:
-        return F.zeros_as(self)
-    if ord == 1:
-        return g * F.sgn(self)
-    if ord == 2:
-        return g * F.masked_fill_scalar(self / norm, norm == 0, 0)
     if ord in (math.inf, -math.inf):
         return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
+    return slope_of_norm(F, g, self, norm, ord)
+
+
+def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
+    """``g`` times the derivative of a norm by each element; 0 where the norm has none."""
+    if ord == 0:
+        return F.zeros_as(x)
+    if ord == 1:
+        return g * F.sgn(x)
+    if ord == 2:
+        return g * F.masked_fill_scalar(x / norm, norm == 0, 0)
     if ord < 1:
-        weight = F.masked_fill_scalar(F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1), self == 0, 0)
+        weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)
     if ord < 2:
-        weight = F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1)
+        weight = F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1)
     else:
-        weight = self * F.pow_scalar(F.abs(self), ord - 2)
+        weight = x * F.pow_scalar(F.abs(x), ord - 2)
     return F.masked_fill_scalar(g * weight / F.pow_scalar(norm, ord - 1), norm == 0, 0)
 
 
-vector_norm_block.derivative(self=_norm_rule)
+vector_norm_block.derivative(self=norm_rule)
 extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 

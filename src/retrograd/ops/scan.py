@@ -98,8 +98,8 @@ def _scan(name: str, block: Any, what: str) -> Any:
     """The function, the method and the in-place form of a running sum or product."""
 
     def running(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-        source = input if dtype is None else input.to(dtype)
-        return block(source, _whole(name, dim, input), out=out)
+        kind = out.dtype if dtype is None and out is not None else dtype  # calculated in what is written to
+        return block(input if kind is None else input.to(kind), _whole(name, dim, input), out=out)
 
     def in_place(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         axis = _whole(name, dim, input)
