@@ -58,6 +58,9 @@ def _roots(outputs: Sequence[Tensor], grads: Sequence[Any], record: bool) -> lis
     return roots
 
 
+_ONES = {numpy.dtype(kind): numpy.ones((), kind) for kind in (numpy.float32, numpy.float64)}
+
+
 def _first_gradient(index: int, out: Tensor, given: Any) -> Any:
     array = out._array
     if given is None:
@@ -67,7 +70,10 @@ def _first_gradient(index: int, out: Tensor, given: Any) -> Any:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if array.dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        return (numpy if isinstance(array, numpy.ndarray) else module_of(array)).ones(array.shape, array.dtype)
+        if array.__class__ is numpy.ndarray:
+            # Copying takes a fifth of the time of making.
+            return _ONES[array.dtype].copy() if array.dtype in _ONES and not array.ndim else numpy.ones_like(array)
+        return module_of(array).ones(array.shape, array.dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if given._array.shape != array.shape:

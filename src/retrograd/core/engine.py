@@ -47,29 +47,31 @@ def sweep(
             _sweep(roots, keep, record, wanted, write)
         else:
             with numpy.errstate(all="ignore"):
-                if wanted is None and not AccumulateGrad.hooked:
-                    _plain_sweep(roots, keep)
-                else:
-                    _sweep(roots, keep, record, wanted, write)
+                _sweep(roots, keep, record, wanted, write)
     finally:
         set_recording(before)
 
 
-def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
-    """The sweep of arrays to all leaves, of which none has a hook: what ``_sweep`` does, at half its cost per node.
-
-    The next place to serve and its gradient are kept in two locals, so that along a chain neither the heap nor
-    ``pending`` is touched (1.0 µs a node saved out of 2.0).
+def _sweep(
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
+) -> None:
+    """The loop. The next place to serve and its gradient are kept in two locals, so that along a chain neither the
+    heap nor ``pending`` is touched, and nodes with one edge, the most common by far, are served on a short way.
     """
-    pending: dict[Any, Any] = {}
-    owned: set[Any] = set()
-    leaves: dict[Any, None] = {}
+    flow: set[Any] | None = None
+    awaited: dict[Any, int] | None = None
+    inner: dict[Any, bool] = {}
+    if wanted is not None or AccumulateGrad.hooked:
+        flow, inner, awaited = _survey(roots, wanted)
+    pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
+    owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
+    leaves: dict[Any, None] = {}  # leaves that got something, in order
     heap: list[tuple[int, Any]] = []
-    several: dict[Any, list[Any]] = {}
+    several: dict[Any, list[Any]] = {}  # the gradients of all results, per node that has several
     for place, grad in roots:
         if place in pending:
             pending[place] = pending[place] + grad
-        else:
+        elif flow is None or place in flow:
             pending[place] = grad
             if place.__class__ is AccumulateGrad:
                 leaves[place] = None
@@ -86,60 +88,99 @@ def _plain_sweep(roots: Sequence[tuple[Any, Any]], keep: bool) -> None:
             pending[place] = grad
             place = heapreplace(heap, (place.number, place))[1]
             grad = pending.pop(place, None)
-        if place.hooks is None and place.single and grad is not None:
-            grads = place.vjp(grad, place.edges, keep)
-        elif (grads := _serve(place, grad, keep, several, heap)) is _WAITING:
-            place = None
-            continue
-        edges = place.edges
+        if place.hooks is None and grad is not None and place.single and not inner:
+            edges = None if place.lone else place.edges if flow is None else _within(flow, place.edges)
+            grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
+            if edges is None:
+                edge = place.edge
+                if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
+                    array = grads._array if record else grads
+                    if edge.shape is not place.shape and array.shape != edge.shape or array.dtype is not edge.dtype:
+                        grads = fit(grads, edge, place)
+                    place, grad, grads, array = edge, grads, None, None
+                    continue
+                edges = place.edges
+        else:
+            edges = place.edges if flow is None else _within(flow, place.edges)
+            grads = _serve(place, grad, edges, keep, record, several, heap, wanted, inner)
+            if grads is _WAITING:
+                place = None
+                continue
         if len(edges) == 1:
             grads = (grads,)
         previous, place, grad = place, None, None
-        for edge, arrived in zip(edges, grads, strict=True):
+        for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp gives as many as there are edges
             if edge is None:
                 continue
-            if arrived is None:
-                if edge not in pending and edge is not place and edge.__class__ is not AccumulateGrad:
-                    pending[edge] = None
-                    heappush(heap, (edge.number, edge))
-                continue
-            if arrived.shape != edge.shape or arrived.dtype is not edge.dtype:
-                arrived = fit(arrived, edge, previous)
-            if edge is place:
-                grad = grad + arrived
-            elif edge in pending:
-                held = pending[edge]
-                if held is None:
+            if arrived is not None:
+                array = arrived._array if record else arrived
+                if (edge.shape is not previous.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
+                    arrived = fit(arrived, edge, previous)
+                if edge is place:
+                    grad = grad + arrived
+                elif edge in pending:
+                    _add(pending, owned, edge, arrived)
+                elif edge.__class__ is AccumulateGrad:
                     pending[edge] = arrived
-                elif edge in owned and held.__class__ is numpy.ndarray:
-                    numpy.add(held, arrived, out=held)
+                    leaves[edge] = None
+                elif place is None:
+                    place, grad = edge, arrived
                 else:
-                    pending[edge] = held + arrived
-                    owned.add(edge)
-            elif edge.__class__ is AccumulateGrad:
-                pending[edge] = arrived
-                leaves[edge] = None
-            elif place is None:
-                place, grad = edge, arrived
-            else:
-                pending[edge] = arrived
+                    pending[edge] = arrived
+                    heappush(heap, (edge.number, edge))
+            elif edge is not place and edge not in pending and edge.__class__ is not AccumulateGrad:
+                # No gradient came along this edge: the place is served all the same, for its hooks' sake.
+                pending[edge] = None
                 heappush(heap, (edge.number, edge))
-        grads = arrived = None
+            if awaited is not None and edge.__class__ is AccumulateGrad:
+                awaited[edge] -= 1
+                if not awaited[edge] and edge in pending:
+                    array = arrived = None
+                    del leaves[edge]
+                    _finish_leaf(edge, pending.pop(edge), edge in owned, record, wanted, write)
+        grads = arrived = array = None
     for leaf in leaves:
-        _finish_leaf(leaf, pending.pop(leaf), leaf in owned, False, None, True)
+        _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+
+
+def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``edges``, without those along which nobody wants a gradient."""
+    return tuple([edge if edge in flow else None for edge in edges])
 
 
 _WAITING = object()
 
 
-def _serve(place: Any, grad: Any, keep: bool, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]) -> Any:
-    """What a place with hooks, or one result of several, sends on; ``_WAITING`` for a result until all are there."""
+def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
+    """Add what ``arrived`` to what is pending at ``edge``: into the same memory where nobody else holds it."""
+    held = pending[edge]
+    if held is None:
+        pending[edge] = arrived
+    elif edge in owned and held.__class__ is numpy.ndarray:
+        numpy.add(held, arrived, out=held)
+    else:
+        pending[edge] = held + arrived
+        owned.add(edge)
+
+
+def _serve(
+    place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
+) -> Any:
+    """What a place sends along ``edges`` if it is wanted itself, has hooks, or is one result of several.
+
+    ``_WAITING`` for a place that sends nothing: a wanted one that leads to no other, and a result of several, which
+    leaves sending to its node.
+    """
     if place.hooks is not None:
-        grad = _before(place, grad, False)
+        grad = _before(place, grad, record)
+    if place in inner:
+        wanted[place] = grad
+        if not inner[place]:
+            return _WAITING
     if place.__class__ is Output:
         _gather(place, grad, several, heap)
         return _WAITING
-    return _send(place, grad, place.edges, keep, False, several)
+    return _send(place, grad, edges, keep, record, several)
 
 
 def _gather(place: Output, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]) -> None:
@@ -169,124 +210,41 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     return grads
 
 
-def _sweep(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
-) -> None:
-    needed, awaited = _survey(roots, wanted)
-    pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
-    owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
-    leaves: dict[Any, None] = {}  # leaves that got something, in order
-    heap: list[tuple[int, Any]] = []
-    several: dict[Any, list[Any]] = {}  # the gradients of all results, per node that has several
-    youngest: Any = None  # the next place to serve, kept out of the heap: in a chain the heap stays empty
-
-    for place, grad in roots:
-        if place in pending:
-            pending[place] = pending[place] + grad
-            continue
-        pending[place] = grad
-        if place.__class__ is AccumulateGrad:
-            leaves[place] = None
-        else:
-            heappush(heap, (place.number, place))
-    while heap or youngest is not None:
-        if youngest is None:
-            place = heappop(heap)[1]
-        else:
-            place, youngest = youngest, None
-        grad = pending.pop(place, None)
-        if place.hooks is not None:
-            grad = _before(place, grad, record)
-        if wanted is not None and place in wanted:
-            wanted[place] = grad
-        if place.__class__ is Output:
-            if needed is None or place.node in needed:
-                _gather(place, grad, several, heap)
-            continue
-        if needed is not None and place not in needed:
-            continue
-        edges = place.edges
-        if needed is not None and wanted is not None:
-            edges = tuple([edge if edge in needed or edge in wanted else None for edge in edges])
-        grads = _send(place, grad, edges, keep, record, several)
-        for edge, arrived in ((edges[0], grads),) if len(edges) == 1 else zip(edges, grads, strict=True):
-            if edge is None:
-                continue
-            if arrived is None:
-                if edge not in pending and edge.__class__ is not AccumulateGrad:
-                    # No gradient came along this edge: the place is served all the same, for its hooks' sake.
-                    pending[edge] = None
-                    heappush(heap, (edge.number, edge))
-                    if youngest is not None:
-                        heappush(heap, (youngest.number, youngest))
-                        youngest = None
-            else:
-                if record:
-                    shape, dtype = arrived._array.shape, arrived._array.dtype
-                else:
-                    shape, dtype = arrived.shape, arrived.dtype
-                if shape != edge.shape or dtype is not edge.dtype:
-                    arrived = fit(arrived, edge, place)
-                if edge in pending and pending[edge] is not None:
-                    held = pending[edge]
-                    if edge in owned and not record and held.__class__ is numpy.ndarray:
-                        numpy.add(held, arrived, out=held)
-                    else:
-                        pending[edge] = held + arrived
-                        owned.add(edge)
-                elif edge in pending:
-                    pending[edge] = arrived
-                else:
-                    pending[edge] = arrived
-                    if edge.__class__ is AccumulateGrad:
-                        leaves[edge] = None
-                    elif youngest is None:
-                        if heap and heap[0][0] < edge.number:
-                            heappush(heap, (edge.number, edge))
-                        else:
-                            youngest = edge
-                    elif edge.number < youngest.number:
-                        heappush(heap, (youngest.number, youngest))
-                        youngest = edge
-                    else:
-                        heappush(heap, (edge.number, edge))
-            if awaited is not None and edge.__class__ is AccumulateGrad:
-                awaited[edge] -= 1
-                if not awaited[edge] and edge in pending:
-                    del leaves[edge]
-                    _finish_leaf(edge, pending.pop(edge), edge in owned, record, wanted, write)
-        grad = grads = arrived = None
-    for leaf in leaves:
-        _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
-
-
 def _survey(
     roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None
-) -> tuple[set[Any] | None, dict[Any, int] | None]:
-    """Which places lead to a wanted one (None: all count), and how many gradients each leaf will be sent.
+) -> tuple[set[Any] | None, dict[Any, bool], dict[Any, int] | None]:
+    """What a sweep that is asked for more than the gradients of all leaves must know of the graph beforehand.
 
-    The latter only if any leaf ever had a hook (see Note [The order of leaves]).
+    The places that gradients are to reach (None: all), the wanted ones among them that are not leaves, each with
+    whether it leads to another, and how many gradients each leaf will be sent. The latter only if any leaf ever had a
+    hook (see Note [The order of leaves]).
     """
     seen: set[Any] = set()
     stack = [place for place, _ in roots]
     while stack:
         place = stack.pop()
-        if place in seen or place.__class__ is AccumulateGrad:
-            continue
-        seen.add(place)
-        if place.__class__ is Output:
-            stack.append(place.node)
-        else:
-            stack += [edge for edge in place.edges if edge is not None]
-    needed: set[Any] | None = None
+        while place not in seen and place.__class__ is not AccumulateGrad:
+            seen.add(place)
+            if not place.lone:
+                stack += (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
+                break
+            place = place.edge
+    flow = None
+    inner: dict[Any, bool] = {}
     if wanted is not None:
-        needed = set()
+        flow = set(wanted)
         for place in sorted(seen, key=_by_age, reverse=True):
-            for edge in (place.node,) if place.__class__ is Output else place.edges:
-                if edge is not None and (edge in wanted or edge in needed):
-                    needed.add(place)
-                    break
-    return needed, _awaited(roots, seen if needed is None else needed, wanted) if AccumulateGrad.hooked else None
+            if place.lone:
+                leads = place.edge in flow
+            elif place.__class__ is Output:
+                leads = place.node in flow
+            else:
+                leads = not flow.isdisjoint(place.edges)
+            if place in flow:
+                inner[place] = leads
+            elif leads:
+                flow.add(place)
+    return flow, inner, _awaited(roots, seen if flow is None else flow, wanted) if AccumulateGrad.hooked else None
 
 
 _by_age = attrgetter("number")
@@ -296,7 +254,7 @@ def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[An
     """How many gradients each leaf will be sent; those that nobody wants are sent none."""
     awaited = dict.fromkeys((place for place, _ in roots if place.__class__ is AccumulateGrad), 0)
     for place in places:
-        for edge in () if place.__class__ is Output else place.edges:
+        for edge in place.edges:
             if edge.__class__ is AccumulateGrad and (wanted is None or edge in wanted):
                 awaited[edge] = awaited.get(edge, 0) + 1
     return awaited
@@ -447,10 +405,10 @@ def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, 
     return grads
 
 
-def _after(node: Node, grads: Any, grad: Any, record: bool) -> Any:
+def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
-    inputs = (grads,) if single else tuple(grads)
+    inputs = node.spread(grads) if node.lone else (grads,) if single else tuple(grads)
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
         result = hook(tuple(map(_as_tensor, inputs)), outputs)
         if result is not None:
@@ -461,7 +419,7 @@ def _after(node: Node, grads: Any, grad: Any, record: bool) -> Any:
                     f"{len(inputs)})"
                 )
             inputs = tuple(_as_level(each, record) for each in result)
-    return inputs[0] if single else inputs
+    return inputs[node.operand] if node.lone else inputs[0] if single else inputs
 
 
 def _check_hook(hook: Any, result: Any, shown: Tensor) -> None:

@@ -96,6 +96,7 @@ class Node:
     instruction: int
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
+    lone: ClassVar[bool] = False  # whether it is a LoneNode
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
@@ -111,6 +112,10 @@ class Node:
     def place(self, position: int, value: Any) -> Any:
         """Where the gradient of a saved result arrives (see Note [Results saved by in-place operations])."""
         return self if self.outputs == 1 else Output(self, position, value.shape, value.dtype)
+
+    def edge_of(self, operand: int) -> Any:
+        """Where the gradient of an operand goes."""
+        return self.edges[operand]
 
     # -- what a user sees
 
@@ -153,11 +158,41 @@ class Node:
         return Handle(hooks_of(self).before, fn)
 
 
+class LoneNode(Node):
+    """A node with one edge: of the ``operands`` of the operation only number ``operand`` has a place in the graph."""
+
+    __slots__ = ()
+    __module__ = "builtins"
+    lone: ClassVar[bool] = True
+    operand: ClassVar[int]
+    operands: ClassVar[int]
+    edge: Any  # a slot of the subclasses
+
+    @property
+    def edges(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """The one edge."""
+        return (self.edge,)
+
+    def edge_of(self, operand: int) -> Any:
+        return self.edge if operand == self.operand else None
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Where the gradients go: for each input the node (or None) and the number of the result there."""
+        return tuple((None, 0) if edge is None else (edge.node, edge.position) for edge in self.spread(self.edge))
+
+    def spread(self, value: Any) -> tuple[Any, ...]:
+        """``value`` at the place of the one operand, and None for the others."""
+        return tuple(value if index == self.operand else None for index in range(self.operands))
+
+
 class Output:
     """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
+    edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
     single: ClassVar[bool] = False
+    lone: ClassVar[bool] = False
 
     def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.node = node

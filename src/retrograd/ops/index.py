@@ -13,8 +13,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.views import bump
 from ..kernels import indexing
-from .calls import modify, write_array
+from .calls import at_hand, modify, write_array
 from .create import array_of
 from .inner import expand
 from .shape import alias, select_block, slice_block, unsqueeze_block
@@ -464,6 +465,10 @@ zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 @surface()
 def zero_(input: Tensor) -> Tensor:
     """Overwrite every element with 0."""
+    if at_hand(input):
+        input._array.fill(0)
+        bump(input)
+        return input
     return modify(zero_block.op, (input,), ())
 
 
@@ -1132,5 +1137,5 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-surface(function=False, name="__getitem__")(_getitem)
+surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)
 surface(function=False, name="__setitem__")(_setitem)

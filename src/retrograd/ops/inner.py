@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.views import Geometry
@@ -130,6 +131,8 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     strides = (0,) * lead + tuple(
         0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
     )
+    if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
+        return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
     return _as_strided_of(np)(self, target, strides)
 
 

@@ -89,7 +89,10 @@ def turned(np: Any, self: Any, /) -> Any:
 turned.derivative(self=lambda F, g: F.mT(g))
 
 
-@op(backward="MmBackward0", opmath=True, holomorphic=False, name="mm")
+@op(
+    backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
+    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+)  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The product of two matrices."""
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
@@ -242,7 +245,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@surface()
+@surface(quick=mm)
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
 
@@ -330,21 +333,16 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
+@surface(function=False, name="__matmul__", quick=mm)
 def at(input: Tensor, other: Any) -> Any:
     """The operator ``@``."""
-    if not isinstance(other, Tensor):
-        return NotImplemented
-    if input._array.ndim == 2 == other._array.ndim:
-        return mm(input, other)  # at once: the most common case
-    return matmul(input, other)
+    return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
+@surface(function=False, name="__rmatmul__")
 def reflected_at(input: Tensor, other: Any) -> Any:
     """The operator ``@`` with the tensor on the right of something else, which torch does not take."""
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
-
-
-OPERATORS = {"__matmul__": at, "__rmatmul__": reflected_at}
 
 
 # -- Products added to something -------------------------------------------------------------------------------------

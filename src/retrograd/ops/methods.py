@@ -56,8 +56,6 @@ def install() -> None:
         setattr(Tensor, f"__{dunder}__", METHODS[name])
     for dunder, found in pointwise.OPERATORS.items():
         setattr(Tensor, dunder, operator_form(found))
-    for dunder, found in linalg.OPERATORS.items():
-        setattr(Tensor, dunder, found)
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
     # By the priority, NumPy's numbers and arrays leave operators to us.

@@ -67,6 +67,7 @@ class Op:
         check: Callable[..., None] | None = None,
         refuses: tuple[str, str] | None = None,
         numbers: bool = True,
+        inline: tuple[str, str] | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
@@ -97,8 +98,9 @@ class Op:
         self.check = check  # called with the operands before anything is converted; raises where they do not suit
         self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
         self.numbers = numbers and len(self.tensors) > 1  # a number may stand where a tensor is expected
+        self.inline = inline  # a condition, and what stands for the kernel where it holds, for generated callers
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
-        self.nodes: dict[tuple[bool, bool], type[Node]] = {}
+        self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
         self._saved: list[Saved] | None = None

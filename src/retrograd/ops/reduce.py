@@ -90,7 +90,7 @@ sum_dim.derivative(
 )
 
 
-@surface()
+@surface(quick=sum_all)
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -143,7 +143,7 @@ mean_dim.derivative(
 )
 
 
-@surface()
+@surface(quick=mean_all)
 def mean(
     input: Tensor,
     dim: Any = None,

@@ -486,7 +486,7 @@ PROPERTIES = {
 # -- Selecting -------------------------------------------------------------------------------------------------------
 
 
-@_view("select", "SelectBackward0")
+@_view("select", "SelectBackward0", inline=("dim == 0", "self[index, ...]"))
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """The slice at ``index`` of dimension ``dim``."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]

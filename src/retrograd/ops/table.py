@@ -96,6 +96,7 @@ def op(
     method: bool = True,
     in_place: bool = False,
     aliases: Sequence[str] = (),
+    inline: tuple[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -103,14 +104,15 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``linear``: linear in each tensor. The kernel checks its arguments and raises torch's errors itself.
+    ``linear``: linear in each tensor. ``inline``: a condition and an expression of NumPy arrays, which stands for the
+    kernel where the condition holds. The kernel checks its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear,
-            holomorphic=holomorphic, in_place_backward=in_place_backward,
+            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
 
@@ -118,19 +120,41 @@ def op(
 
 
 def surface(
-    *, name: str | None = None, function: bool = True, method: bool = True, aliases: Sequence[str] = ()
+    *,
+    name: str | None = None,
+    function: bool = True,
+    method: bool = True,
+    aliases: Sequence[str] = (),
+    quick: Operation | None = None,
+    guard: str = "",
+    **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a plain function public: one that sorts out arguments, or is written in terms of other operations."""
+    """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
+
+    ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
+    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold
+    for that, in Python; ``fixed``: the block's parameters that the function does not have.
+    """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
+        shown = target if quick is None else _fronted(quick.op, calls.Front(target, guard, fixed))
         for each in (name or target.__name__, *aliases):
             if function:
-                FUNCTIONS[each] = target
+                FUNCTIONS[each] = shown
             if method:
-                METHODS[each] = target
+                METHODS[each] = shown
         return target
 
     return declare
+
+
+def _fronted(op: Op, front: calls.Front) -> Any:
+    """The public function of a surface with a quick way."""
+    made, target = _stub(op, front), front.surface
+    del made.op, made.derivative
+    made.__name__, made.__qualname__, made.__doc__ = target.__name__, target.__qualname__, target.__doc__
+    made.__module__, made.__wrapped__ = target.__module__, target
+    return made
 
 
 def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
