@@ -21,7 +21,7 @@ from tests.weights import derivatives
 HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
-FAMILIES = ("pointwise", "reduce", "shape", "index", "linalg", "fft")
+FAMILIES = ("pointwise", "reduce", "shape", "index", "linalg", "fft", "scan", "distance")
 
 
 class Watched:

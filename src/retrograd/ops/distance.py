@@ -159,7 +159,7 @@ def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
 cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 
-@op(backward="EuclideanDistBackward0", function=False, method=False)
+@op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
     """The lengths of the differences of all pairs, by a product of matrices."""
     return pairs.lengths(np, x1, x2)
@@ -219,7 +219,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
     """The norms of the differences of rows ``first`` and ``second``."""
-    if self.dtype in dtypes.SHORT:
+    if self.dtype in dtypes.SHORT and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
 

@@ -59,7 +59,7 @@ def _accumulated(np: Any, add: Any, x: Any, dim: int) -> Any:
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
-    return add(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, copy=False)
+    return add(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, order="C", copy=False)
 
 
 @op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
@@ -169,7 +169,7 @@ def _running(name: str, what: str) -> None:
         here = np.arange(self.shape[dim]).reshape((-1,) + (1,) * (self.ndim - dim - 1))
         # The last place so far that holds the running extreme.
         index = np.maximum.accumulate(np.where((self == best) | (self != self), here, -1), axis=dim)
-        return best, index.astype(np.int64)
+        return np.ascontiguousarray(best), np.ascontiguousarray(index)
 
     kernel.__name__ = name + "_block"
     kernel.__doc__ = f"The {what} element so far along a dimension, and where it is."
@@ -213,7 +213,7 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
     """``log(cumsum(exp(x)))`` without overflow."""
     if self.dtype.kind in "biu":
         raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
-    return scanning.log_running_sum(np, self, dim) if self.ndim else self.copy()
+    return np.ascontiguousarray(scanning.log_running_sum(np, self, dim)) if self.ndim else self.copy()
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:

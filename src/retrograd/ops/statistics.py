@@ -87,10 +87,11 @@ def _quantile(
     turned = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
     if turned is not None:
         ranks = METHODS[turned](ranks)
-    below = ranks.to(dtypes.int64)
+    places = ranks.detach()
+    below = places.to(dtypes.int64)
     found = METHODS["gather"](ordered, -1, below)
     if turned is None:
-        above = METHODS["gather"](ordered, -1, ranks.detach().ceil().to(dtypes.int64))
+        above = METHODS["gather"](ordered, -1, places.ceil().to(dtypes.int64))
         share = sub(ranks, below) if interpolation == "linear" else made(numpy.full_like(ranks._array, 0.5))
         found = METHODS["lerp_"](found, above, share)
     if level._array.ndim:
@@ -98,8 +99,9 @@ def _quantile(
     found = METHODS["squeeze_"](found, -1)
     if out is None:
         return found
-    write_array(out, found._array)
-    return out  # type: ignore[no-any-return]
+    if out._array.shape != found._array.shape:
+        write_array(out, found._array)
+    return out.copy_(found)  # type: ignore[no-any-return]
 
 
 @surface()
@@ -273,8 +275,6 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
                 f"excluding its innermost dimension, but got input with shape {list(points.shape)} and weight with shape "
                 f"{list(weight.shape)}"
             )
-    if points.dtype not in (numpy.float32, numpy.float64):
-        raise dtypes.unsupported("histogramdd", points.dtype)
 
 
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
@@ -290,6 +290,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
         if not isinstance(each, int):
             found.append(each)
             continue
+        if range is None and points.dtype not in (numpy.float32, numpy.float64):
+            raise dtypes.unsupported("histogramdd", points.dtype)
         values = points[..., axis]
         bounds = range[2 * axis : 2 * axis + 2] if range is not None else (
             (values.min(), values.max()) if values.size else (0, 1)
@@ -301,6 +303,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
 
 def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     """How many points fall between the edges of each dimension; the last bin takes its upper edge too."""
+    if points.dtype.kind not in "fV":
+        raise dtypes.unsupported("histogram_cpu", points.dtype)
     shape = tuple(each.size - 1 for each in edges)
     rows = points.reshape(-1, points.shape[-1])
     place, inside = np.zeros(rows.shape[0], np.int64), np.ones(rows.shape[0], bool)
