@@ -101,7 +101,7 @@ def _quantile(
         return found
     if out._array.shape != found._array.shape:
         write_array(out, found._array)
-    return out.copy_(found)  # type: ignore[no-any-return]
+    return out.copy_(found)
 
 
 @surface()
@@ -293,10 +293,11 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
         if range is None and points.dtype not in (numpy.float32, numpy.float64):
             raise dtypes.unsupported("histogramdd", points.dtype)
         values = points[..., axis]
-        bounds = range[2 * axis : 2 * axis + 2] if range is not None else (
-            (values.min(), values.max()) if values.size else (0, 1)
-        )  # fmt: skip
-        low, high = _span("torch.histogramdd", *bounds, axis)
+        if range is not None:
+            ends = range[2 * axis], range[2 * axis + 1]
+        else:
+            ends = (values.min(), values.max()) if values.size else (0, 1)
+        low, high = _span("torch.histogramdd", *ends, axis)
         found.append(np.linspace(low, high, each + 1).astype(points.dtype))
     return found
 
@@ -428,7 +429,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
     if out is None:
         return wrap(counts)
     write_array(out, counts)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
