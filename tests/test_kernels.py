@@ -21,7 +21,7 @@ from tests.weights import derivatives
 HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
-FAMILIES = ("pointwise", "reduce", "shape", "index", "linalg", "fft", "scan", "distance")
+FAMILIES = ("pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "fft", "scan", "distance")
 
 
 class Watched:
@@ -77,7 +77,7 @@ def once(sample: Sample) -> None:
         outs = sample.evaluate(torch, tensors)
         if sample.smooth:
             derivatives(torch, outs, list(tensors.values()))
-    except (RuntimeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):
         pass  # what PyTorch refuses is tested elsewhere
     except AssertionError as error:
         raise AssertionError(f"{sample.expression}: {error}") from error
@@ -104,7 +104,7 @@ def test_the_gpu_agrees_with_the_cpu(family: str) -> None:
             continue  # makes a tensor on the CPU inside
         try:
             here = [each for each in sample.evaluate(torch, leaves(sample)) if hasattr(each, "cpu")]
-        except RuntimeError:
+        except (RuntimeError, TypeError):
             continue
         there = sample.evaluate(torch, {name: each.detach().cuda() for name, each in leaves(sample).items()})
         for a, b in zip(here, (each for each in there if hasattr(each, "cpu")), strict=True):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from . import Sample, booleans, complexes, distinct, integers, normal, positive, unit
+from . import Recipe, Sample, booleans, complexes, distinct, integers, normal, positive, unit
+
+
+def inside(*shape: int) -> Recipe:
+    """Numbers between 0.1 and 0.9."""
+    return lambda rng: rng.uniform(0.1, 0.9, shape)
+
 
 UNARY = {
     "abs": distinct, "neg": normal, "sign": distinct, "sgn": distinct, "exp": normal, "exp2": normal, "expm1": normal,
@@ -153,3 +159,101 @@ SAMPLES += [
     Sample("allclose", "torch.allclose(x, x + 1e-9)", smooth=False, x=normal(3)),
     Sample("equal", "torch.equal(x, x.clone())", smooth=False, x=normal(3)),
 ]
+
+EDGES = "torch.tensor([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, float('inf'), -float('inf'), float('nan')])"
+for name, recipe in {"deg2rad": normal, "rad2deg": normal, "angle": distinct, "nan_to_num": normal}.items():
+    SAMPLES += [
+        Sample(name, f"torch.{name}(x)", x=recipe(2, 3)),
+        Sample(name, f"x.t().{name}()", x=recipe(3, 2)),
+        Sample(name, f"torch.{name}(x )", x=recipe()),
+        Sample(name, f"torch.{name}(x  )", smooth=False, x=recipe(0, 3)),
+        Sample(name, f"torch.{name}(i)", smooth=False, i=integers(-3, 3, 4)),
+        Sample(name, f"torch.{name}(x, out=torch.empty(0, dtype=torch.float64))", smooth=False, x=recipe(3)),
+        Sample(name, f"torch.{name}({EDGES})", smooth=False),
+    ]
+for name in ("deg2rad", "rad2deg", "nan_to_num", "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"):
+    SAMPLES.append(Sample(name, f"(x + 1).{name}_()" if "cosh" in name else f"x.clone().{name}_()", x=inside(3)))
+for name, kind in (("logaddexp", "normal"), ("logaddexp2", "normal"), ("ldexp", "normal"), ("copysign", "distinct")):
+    recipe = {"normal": normal, "distinct": distinct}[kind]
+    SAMPLES += [
+        Sample(name, f"torch.{name}(x, y  )", x=recipe(2, 3), y=recipe(3)),
+        Sample(name, f"x.{name}(y )", x=recipe(3, 2), y=recipe()),
+        Sample(name, f"torch.{name}(x, y, out=torch.empty(0).double())", smooth=False, x=recipe(2, 1), y=recipe(3)),
+    ]
+for name in ("gcd", "lcm"):
+    SAMPLES += [
+        Sample(name, f"torch.{name}(i, j)", smooth=False, i=integers(-20, 20, 2, 3), j=integers(-20, 20, 3)),
+        Sample(name, f"i.{name}(j)", smooth=False, i=integers(-20, 20, 6), j=integers(0, 3, 6)),
+        Sample(name, f"i.clone().{name}_(j)", smooth=False, i=integers(-20, 20, 6), j=integers(1, 9, 6)),
+        Sample(
+            name, f"torch.{name}(i.to(torch.uint8), j.int())", smooth=False, i=integers(0, 20, 6), j=integers(1, 9, 6)
+        ),
+        Sample(name, f"torch.{name}(b, b)", smooth=False, b=booleans(3)),
+    ]
+SAMPLES += [
+    Sample("angle", "torch.angle(z)", z=complexes(2, 3)),
+    Sample("angle", "z.angle()", z=complexes()),
+    Sample("polar", "torch.polar(x, y)", x=positive(2, 3), y=normal(3)),
+    Sample("polar", "torch.polar(x, y )", x=positive(), y=normal(2, 1)),
+    Sample(
+        "polar", "torch.polar(x, y, out=torch.empty(0, dtype=torch.complex128))", smooth=False, x=normal(3), y=normal(3)
+    ),
+    Sample("complex", "torch.complex(x, y)", x=normal(2, 3), y=normal(3)),
+    Sample("frexp", "torch.frexp(x)[0]", x=normal(2, 3)),
+    Sample("frexp", "torch.frexp(x)", smooth=False, x=normal(4)),
+    Sample("frexp", "x.frexp().exponent", smooth=False, x=normal(2, 2)),
+    Sample("frexp", f"torch.frexp({EDGES})", smooth=False),
+    Sample("frexp", "torch.frexp(i)", smooth=False, i=integers(0, 3, 3)),
+    # PyTorch gives no gradient where a whole exponent is negative, which is left out here: ours is 2 ** exponent.
+    Sample("ldexp", "torch.ldexp(x, i)", x=normal(2, 3), i=integers(0, 4, 3)),
+    Sample("ldexp", "torch.ldexp(x, i) ", smooth=False, x=normal(2, 3), i=integers(-4, 4, 3)),
+    Sample("ldexp", "x.clone().ldexp_(i)", x=normal(3), i=integers(0, 4, 3)),
+    Sample("ldexp", "torch.ldexp(i, j)", smooth=False, i=integers(-3, 4, 3), j=integers(-3, 4, 3)),
+    Sample("ldexp", "torch.ldexp(x, i * 100)", smooth=False, x=normal(4), i=integers(-30, 30, 4)),
+    Sample("heaviside", "torch.heaviside(x, y)", smooth=False, x=normal(4), y=normal(4)),
+    Sample("heaviside", "torch.heaviside(i, j)", smooth=False, i=integers(-1, 2, 6), j=integers(3, 9, 6)),
+    Sample("heaviside", "x.clone().heaviside_(y)", smooth=False, x=normal(4), y=normal(4)),
+    Sample("heaviside", "torch.heaviside(x, y )", x=normal(4), y=normal(4)),  # PyTorch refuses to go backward
+    Sample("heaviside", "torch.heaviside(x, i)", smooth=False, x=normal(4), i=integers(0, 3, 4)),
+    Sample("heaviside", f"torch.heaviside({EDGES}, {EDGES}.view(-1, 1))", smooth=False),
+    Sample("nextafter", "torch.nextafter(x, y)", smooth=False, x=normal(2, 3), y=normal(3)),
+    Sample("nextafter", "x.clone().nextafter_(y)", smooth=False, x=normal(3), y=normal(3)),
+    Sample("nextafter", f"torch.nextafter({EDGES}, {EDGES}.view(-1, 1))", smooth=False),
+    Sample(
+        "nan_to_num",
+        "torch.nan_to_num(x / i, nan=1.5, posinf=2.5, neginf=-2.5)",
+        smooth=False,
+        x=normal(6),
+        i=integers(0, 2, 6),
+    ),
+    Sample("nan_to_num", f"torch.nan_to_num({EDGES}, 5)", smooth=False),
+    Sample("nan_to_num", "torch.nan_to_num(z / i)", smooth=False, z=complexes(4), i=integers(0, 2, 4)),
+    Sample("copysign", "torch.copysign(x, -0.0)", x=distinct(4)),
+    Sample("copysign", "x.clone().copysign_(-2)", x=distinct(4)),
+    Sample("copysign", "torch.copysign(i, x)", smooth=False, i=integers(-3, 3, 4), x=distinct(4)),
+    Sample("square", "torch.square(b)", smooth=False, b=booleans(4)),
+    Sample("float_power", "x.clone().float_power_(3)", x=positive(3)),
+    Sample("float_power", "x.clone().float_power_(y)", x=positive(3), y=normal(3)),
+    Sample("float_power", "x.float().float_power_(3)", smooth=False, x=positive(3)),
+    Sample("div", "torch.div(x, y, rounding_mode=None)", x=normal(2, 3), y=positive(3)),
+    Sample("div", "x.clone().div_(y, rounding_mode=None)", x=normal(2, 3), y=positive(3)),
+    Sample("clamp", "torch.clamp(b, c)", smooth=False, b=booleans(4), c=booleans(4)),
+    Sample("clamp", "torch.clamp(x, y, 0.5)", smooth=False, x=normal(3), y=normal(3)),
+    Sample("sgn", "torch.sgn(z * i)", smooth=False, z=complexes(4), i=integers(0, 2, 4)),
+    Sample("logaddexp", "torch.logaddexp(z, w)", z=complexes(3), w=complexes(3)),
+    Sample("acosh", "torch.acosh(x - 3)", smooth=False, x=positive(3)),
+    Sample("remainder", "torch.remainder(x * i, y)", smooth=False, x=normal(6), i=integers(0, 2, 6), y=normal(6)),
+    Sample("__rsub__", "x.__rsub__(2)", x=normal(3)),
+    Sample("__rpow__", "x.__rpow__(2)", x=normal(3)),
+    Sample("__rtruediv__", "x.__rtruediv__(2)", x=positive(3)),
+    Sample("__rmod__", "x.__rmod__(2)", smooth=False, x=positive(3)),
+    Sample("__rfloordiv__", "x.__rfloordiv__(2)", smooth=False, x=positive(3)),
+    Sample("__radd__", "x.__radd__(2)", x=normal(3)),
+    Sample("__rmul__", "x.__rmul__(2)", x=normal(3)),
+]
+for name in ("and", "or", "xor", "lshift", "rshift"):
+    SAMPLES.append(Sample(f"__r{name}__", f"i.__r{name}__(9)", smooth=False, i=integers(0, 4, 3)))
+for name in COMPARE[:6]:
+    SAMPLES.append(Sample(name, f"x.clone().{name}_(y)", smooth=False, x=normal(3), y=normal(3)))
+    SAMPLES.append(Sample(name, f"x.clone().{name}_(0.2) * 1", x=normal(3)))
+    SAMPLES.append(Sample(name, f"x.clone().{name}_(y) * 1", x=normal(3), y=normal(3)))

@@ -45,10 +45,10 @@ def _roots(outputs: Sequence[Tensor], grads: Sequence[Any], record: bool) -> lis
     """The places of ``outputs`` with the gradient that the sweep begins with at each."""
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    firsts = [_first_gradient(index, out, given) for index, (out, given) in enumerate(zip(outputs, grads, strict=True))]
     roots = []
-    for index, (out, first) in enumerate(zip(outputs, firsts, strict=True)):
+    for index, out in enumerate(outputs):
         place = out._node if out._view is None else Tensor.current(out)
+        first = _first_gradient(index, out, place, grads[index])
         if place is None:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         if record:
@@ -58,22 +58,23 @@ def _roots(outputs: Sequence[Tensor], grads: Sequence[Any], record: bool) -> lis
     return roots
 
 
-_ONES = {numpy.dtype(kind): numpy.ones((), kind) for kind in (numpy.float32, numpy.float64)}
+_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+_ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
-def _first_gradient(index: int, out: Tensor, given: Any) -> Any:
+def _first_gradient(index: int, out: Tensor, place: Any, given: Any) -> Any:
     array = out._array
     if given is None:
-        if not out.requires_grad:
+        if place is None:
             return None
         if array.size != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if array.dtype.kind == "c":
+        dtype = array.dtype
+        if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
+            return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
+        if dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-        if array.__class__ is numpy.ndarray:
-            # Copying takes a fifth of the time of making.
-            return _ONES[array.dtype].copy() if array.dtype in _ONES and not array.ndim else numpy.ones_like(array)
-        return module_of(array).ones(array.shape, array.dtype)
+        return module_of(array).ones(array.shape, dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
     if given._array.shape != array.shape:
@@ -219,7 +220,7 @@ def grad(
     wanted: dict[Any, Any] = dict.fromkeys(places)
     engine.sweep(roots, keep, create_graph, wanted, write=False)
     results: list[Any] = []
-    for index, (tensor, place) in enumerate(zip(given, places, strict=True)):
+    for place in places:
         found = wanted[place]
         if found is not None:
             results.append(found if create_graph else _lifted(found))
@@ -230,12 +231,12 @@ def grad(
         else:
             raise RuntimeError(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                f"if this is the desired behavior.{_unused_hint(index, tensor, place)}"
+                f"if this is the desired behavior.{_unused_hint(len(results), place)}"
             )
     return tuple(results)
 
 
-def _unused_hint(index: int, tensor: Any, place: Any) -> str:
+def _unused_hint(index: int, place: Any) -> str:
     made = describe(getattr(place.node, "code", None), getattr(place.node, "instruction", -1))
     return f" (input {index}" + (f", computed by {bare_name(place.node)} at {made})" if made else ", a leaf)")
 

@@ -23,8 +23,8 @@ import numpy
 
 from .dtypes import of
 from .levels import level_of
-from .modes import set_recording
-from .node import AccumulateGrad, Node, Output
+from .modes import recording, set_recording
+from .node import AccumulateGrad, Output
 from .tensor import Retain, Tensor, wrap
 
 _accumulating = threading.Lock()
@@ -41,7 +41,9 @@ def sweep(
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
     ``grad`` of leaves.
     """
-    before = set_recording(record)
+    before = recording()
+    if before is not record:
+        set_recording(record)
     try:
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write)
@@ -49,7 +51,8 @@ def sweep(
             with numpy.errstate(all="ignore"):
                 _sweep(roots, keep, record, wanted, write)
     finally:
-        set_recording(before)
+        if recording() is not before:
+            set_recording(before)
 
 
 def _sweep(
@@ -95,7 +98,7 @@ def _sweep(
                 edge = place.edge
                 if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
                     array = grads._array if record else grads
-                    if edge.shape is not place.shape and array.shape != edge.shape or array.dtype is not edge.dtype:
+                    if (edge.shape is not place.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
                         grads = fit(grads, edge, place)
                     place, grad, grads, array = edge, grads, None, None
                     continue
@@ -226,7 +229,9 @@ def _survey(
         while place not in seen and place.__class__ is not AccumulateGrad:
             seen.add(place)
             if not place.lone:
-                stack += (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
+                stack += (
+                    (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
+                )
                 break
             place = place.edge
     flow = None

@@ -5,6 +5,8 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 ``_array``  the numbers (``numpy.ndarray`` or ``cupy.ndarray``, also when 0-d)
 ``_node``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
 ``_cell``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
+``_count``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
+            and a list costs 50 ns), empty in inference mode
 ``_view``   what it is a view of (``views.View``), or None
 ``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
 """
@@ -71,11 +73,11 @@ class Tensor:
     PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_cell", "_grad", "_node", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_node", "_view")
     __module__ = "torch"
 
     _array: Any
-    _cell: list[Any] | None
+    _count: list[Any] | tuple[()] | None
     _grad: Any
     _node: Any
     _view: View | None
@@ -108,6 +110,17 @@ class Tensor:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor.construct(cls, *args, **kwargs)
+
+    @property
+    def _cell(self) -> list[Any] | None:
+        count = self._count
+        if count is None:
+            count = self._count = [0, None]
+        return count or None
+
+    @_cell.setter
+    def _cell(self, cell: list[Any] | None) -> None:
+        self._count = () if cell is None else cell
 
     # -- shape and memory
 
@@ -412,7 +425,7 @@ def wrap(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = array
     out._node = None
-    out._cell = None if in_inference() else [0, None]
+    out._count = () if in_inference() else [0, None]
     out._view = None
     out._grad = None
     return out

@@ -22,8 +22,8 @@ from ..ops.activate import (
     softplus,
 )
 from ..ops.distance import cosine_similarity, pairwise_distance, pdist
+from ..ops.elementary import relu, sigmoid, tanh
 from ..ops.linalg import addmm, matmul
-from ..ops.pointwise import relu, sigmoid, tanh
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
 from ..ops.shape import t

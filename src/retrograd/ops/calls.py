@@ -32,7 +32,9 @@ from .operation import arguments
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
-F32, F64, I64 = (numpy.dtype(each) for each in (numpy.float32, numpy.float64, numpy.int64))
+F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
+OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.SHORT
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
 
@@ -141,7 +143,9 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         if rule is None:
             lines.append(f"    d{i} = None")
         else:
-            lines.append(f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else ""))
+            lines.append(
+                f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else "")
+            )
     release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))
@@ -170,7 +174,7 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
             # The same as at_place, written out: a call costs more than the stores.
             lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
             lines.append(f"    a, {name} = {name}, new(Tensor)")
-            lines.append(f"    {name}._array, {name}._cell, {name}._view = a, c, None")
+            lines.append(f"    {name}._array, {name}._count, {name}._view = a, c, None")
             lines.append(f"    {name}._grad, {name}._node = None, {place.replace(', ' + name, ', a')}")
             if each.kind != "tensor" or place != "None":
                 lines.append(f"    if a.dtype.kind not in 'fcV': {name}._node = None")
@@ -220,9 +224,13 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 # --- Callers --------------------------------------------------------------------------------------------------------
 
 
+INLINE = "inline"
+
+
 class Front:
     """A surface that a block may stand in for: called with the block's operands and nothing else, it does the block's
-    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python. ``fixed``: the
+    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what
+    the block's expression asks for). ``fixed``: the
     block's parameters that the surface does not have.
     """
 
@@ -238,17 +246,20 @@ class Front:
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     """Give a public function of ``op`` its own code, which leaves to ``slow`` what is not the common case."""
-    op.ufunc = ufunc_of(op)
+    op.ufunc, op.united = ufunc_of(op), {}
+    taken = taken_by(op)
     front = slow if isinstance(slow, Front) else None
     space = function.__globals__
     space.update(
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray,
-        Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, I64=I64, FIXED=FIXED, MARK=where.MARK,
+        Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, Node=node_class(op), view_of=view_of, View=views.View,
-        CPU=devices.CPU, **{f"default_{key}": value for key, value in (front or op).defaults.items()},
+        CPU=devices.CPU, taken=taken, unite=unite, **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
     )  # fmt: skip
+    if op.inline is not None:
+        space.update(*op.inline[2:])
     lines = _caller(op, front)
     op.source = "\n".join(lines)
     made = compiled(f"<{function.__name__}>", lines, dict(space), "caller")
@@ -293,6 +304,66 @@ class _Operand:
     __slots__ = ()
 
 
+def unite(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
+    """Operands (arrays and numbers) in the dtype in which ``op`` calculates them, and that dtype.
+
+    Raises ValueError where the generated caller is not to go on: ``apply`` knows what to do.
+    """
+    key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
+                                     for each in operands])  # fmt: skip
+    try:
+        target = op.united[key]
+    except KeyError:
+        target = op.united[key] = _united(op, taken, operands)
+    if target is None:
+        raise ValueError
+    return [
+        each if each.__class__ is not numpy.ndarray or each.dtype is target else each.astype(target)
+        for each in operands
+    ], target
+
+
+def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
+    """The NumPy dtype for :func:`unite`, or None."""
+    if op.check is not None:
+        op.check(*operands)
+    common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])
+    if op.floats and common.category < dtypes.FLOATING:
+        common = dtypes.default.floating
+    target = common.numpy
+    numbers = any(each.__class__ in NUMBERS for each in operands)
+    if target in dtypes.SHORT and numbers:
+        return None
+    return target if target in (F32, F64) or target in taken else None
+
+
+def taken_by(op: Any) -> frozenset[Any]:
+    """The dtypes besides float32 and float64 that generated callers of ``op`` may pass to its kernel as they are.
+
+    A pointwise kernel must keep the dtype, which is tried out. Of short floats it must be a ufunc: NumPy calculates
+    each in float32 by itself. Other kernels know what they do, but for short floats to be calculated in float32.
+    """
+    if op.kind != "pointwise":
+        return frozenset({F32, F64} | OTHERS - dtypes.SHORT if op.opmath else {F32, F64} | OTHERS)
+    found = set()
+    for dtype in OTHERS:
+        short = dtype in dtypes.SHORT
+        kinds = "" if op.refuses is None else op.refuses[1]
+        refused = "bif"[dtypes.of(dtype).category] in kinds or (short and "h" in kinds)
+        if refused or (op.floats and not short) or (short and op.ufunc is None) or (op.check and dtype.kind == "b"):
+            continue
+        one = numpy.ones(1, dtype)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = op.kernel(numpy, *(one for _ in op.tensors), **op.defaults)
+        except Exception:  # this kernel does not take such numbers, or has parameters to be given
+            continue
+        if isinstance(result, (numpy.ndarray, numpy.generic)) and result.dtype == (op.result or dtype):
+            found.add(dtype)
+    return frozenset(found)
+
+
 def _caller(op: Any, front: Front | None = None) -> list[str]:
     count = len(op.tensors)
     names = [{"self": "input"}.get(each, each) for each in op.tensors] if front is None else list(front.names[:count])
@@ -312,11 +383,9 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
-        if front.guard:
+        if front.guard and front.guard != INLINE:
             lines.append(f"    if not ({front.guard}): {slow}")
         lines += [f"    {each} = {value!r}" for each, value in front.fixed.items()]
-    # What is one ufunc and keeps the dtype of its operands is NumPy's for int64 as well.
-    whole = op.ufunc is not None and not op.floats and not (op.refuses and "i" in op.refuses[1])
     for i, name in enumerate(names):
         lines.append(f"    _k = {name}.__class__")
         lines.append("    if _k is Tensor or _k in PLAIN:")
@@ -324,14 +393,17 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
         lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
         if i == 0:
             lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
-        if op.kind != "view":
-            wrong = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64" + " and _d is not I64" * whole
-            lines.append(f"        if {wrong}: {slow}")
-        if i and op.kind == "pointwise" and op.numbers:
-            numbers = "_k in NUMBERS" if op.check is None else "_k is float or _k is int"
-            if whole:
-                numbers = "_k is int or (_k is float and _d is not I64)"
-            lines.append(f"    elif {numbers}: _a{i} = {name}; _n{i} = None")
+        if op.kind == "general":
+            usual = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64"
+            lines.append(f"        if {usual} and _a{i}.dtype not in taken: {slow}")
+        elif op.kind == "pointwise" and i:
+            lines.append(f"        _u = {'_u or ' * (i > 1)}_a{i}.dtype is not _d")
+        if op.kind == "pointwise" and i and op.numbers:
+            # A float beside integers makes floats of them, and short floats are calculated in float32.
+            usual = "_d is F32 or _d is F64 or (_k is int and _d in INTEGERS)"
+            if op.check is not None:
+                usual = f"_k is not bool and ({usual})"
+            lines += ["    elif _k in NUMBERS:", f"        _a{i}, _n{i}, _u = {name}, None, not ({usual})"]
         lines.append(f"    else: {slow}")
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
     operands = ", ".join(f"_a{i}" for i in range(count))
@@ -340,11 +412,20 @@ def _caller(op: Any, front: Front | None = None) -> list[str]:
         plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
         call = f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
     elif op.inline is not None:
-        guard, inlined = (_of_arrays(op, each) for each in op.inline)
-        if front is not None:
+        guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
+        if op.kind == "general":
+            alike = [f"_a{i}.dtype is _d" for i in range(1, count)]
+            guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
+        if front is not None and front.guard == INLINE:
             lines.append(f"    if not ({guard}): {slow}")
-        call = inlined if front is not None else f"{inlined} if {guard} else {call}"
-    lines += ["    try:", f"        _r = {call}"]
+            call = inlined
+        else:
+            call = f"{inlined} if {guard} else {call}"
+    lines.append("    try:")
+    if op.kind == "pointwise":
+        strange = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
+        lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
+    lines.append(f"        _r = {call}")
     lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += _lines(*_lines(*_record(op, names)))
@@ -378,19 +459,19 @@ def _fresh_result() -> list[str]:
     return [
         "        _y = new(Tensor)",
         "        _y._array = _r",
-        "        _y._view = _y._grad = _y._node = None",
+        "        _y._view = _y._grad = _y._node = _y._count = None",
         "        if not recording():",
-        "            _y._cell = None if in_inference() else [0, None]",
+        "            if in_inference(): _y._count = ()",
         "            return _y",
-        "        _y._cell = [0, None]",
     ]
 
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
         f"        if not recording(): return view_of({names[0]}, _r)",
-        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._cell",
-        "        _y._array, _y._cell, _y._view = _r, _c, _v",
+        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._count",
+        f"        if _c is None: _c = {names[0]}._count = [0, None]",
+        "        _y._array, _y._count, _y._view = _r, _c, _v",
         "        _y._node = _y._grad = None",
         f"        _v.base, _v.made = ({names[0]}, 0) if _o is None else (_o.base, _o.made)",
         "        _v.seen = _c[0]",
@@ -412,6 +493,8 @@ def _record(op: Any, names: Sequence[str]) -> list[str]:
         made += _lines(*_lines(*_lone(op, names, 1)), "else:", *every)
     else:
         made = every
+    if op.kind != "pointwise":  # integers have no derivative
+        made = [*_lines("_t = _r.dtype", "if _t is not _d and _t.kind not in 'fcV': return _y"), *made]
     return [head, *made, *_lines(*_facts(op, names))]
 
 
@@ -453,9 +536,9 @@ def _facts(op: Any, names: Sequence[str]) -> list[str]:
     else:
         found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(len(names) - 1))
         lines.append(f"_s = {found} else _n{len(names) - 1}.shape")
-        same = f"_a1 is not {names[1]} and " if len(names) == 2 and op.numbers else ""
-        lines += [f"if {same}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
-    lines.append(f"_node.dtype = {'_d' if op.ufunc is not None else '_r.dtype'}")
+        tensor = f"_a1 is not {names[1]} and " if len(names) == 2 and op.numbers else ""
+        lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
+    lines.append(f"_node.dtype = {'_d' if op.kind == 'pointwise' else '_t'}")
     return [*lines, "_f = _getframe(1)", "while MARK in _f.f_globals: _f = _f.f_back",
             "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]  # fmt: skip
 
@@ -464,17 +547,18 @@ def _store(op: Any, each: Any, names: Sequence[str], only: int | None) -> list[s
     """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
     slot = f"_node.s_{each.name}"
     if each.kind == "result":
-        return [f"{slot} = _r", f"_node.c_{each.name} = _y._cell", f"_node.v_{each.name} = _y._cell[0]"]
+        return [f"{slot} = _r", f"_node.c_{each.name} = _y._count = [0, None]", f"_node.v_{each.name} = 0"]
     if each.kind == "tensor":
         i = each.index
-        plain = [f"{slot} = _a{i}", f"_c = _node.c_{each.name} = {names[i]}._cell", f"_node.v_{each.name} = _c[0]"]
+        plain = [f"_c = {names[i]}._count", f"if _c is None: _c = {names[i]}._count = [0, None]",
+                 f"{slot} = _a{i}; _node.c_{each.name} = _c; _node.v_{each.name} = _c[0]"]  # fmt: skip
         if i == 0 or op.kind != "pointwise":
             return plain
         number = f"{slot} = _a{i}; _node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
-        return [f"if _a{i} is {names[i]}: {number}", "else: " + "; ".join(plain)]
+        return [f"if _a{i} is {names[i]}: {number}", "else:", *_lines(*plain)]
     sources = {
-        "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype", "device": "CPU", "out_shape": "_r.shape",
-        "out_dtype": "_r.dtype",
+        "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
+        "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
     }  # fmt: skip
     return [f"{slot} = {sources.get(each.kind) or op.params[each.index]}"]
 
@@ -487,18 +571,19 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
 
     ``first``: how errors count the first operand (0 in methods).
     """
-    tensors = tuple(as_operand(op, each, index, first) for index, each in enumerate(tensors))
+    if not all([each.__class__ is Tensor for each in tensors]):
+        tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
     if out is not None:
         return write_out(op, tensors, params, out)
     arrays, result = run(op, tensors, params)
-    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
+    edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors])
     if op.kind == "view":
         return _wrap_views(op, tensors, arrays, params, result, edges)
     if isinstance(result, tuple):
-        outs = tuple(_fresh(each) for each in result)
+        outs = tuple([_fresh(each) for each in result])
     else:
         outs = (_fresh(result),)
-    if recording() and op.has_rules and any(edge is not None for edge in edges):
+    if op.has_rules and recording() and any([edge is not None for edge in edges]):
         record(op, tensors, arrays, params, outs, edges)
     return outs if isinstance(result, tuple) else outs[0]
 
@@ -543,7 +628,7 @@ def _fresh(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = numpy.asarray(array) if isinstance(array, numpy.generic) else array
     out._node = out._view = out._grad = None
-    out._cell = None if in_inference() else [0, None]
+    out._count = () if in_inference() else None
     return out
 
 
@@ -551,7 +636,7 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
     if isinstance(value, Tensor):
         return value
-    numbers = op.kind == "pointwise" and op.numbers
+    numbers = op.kind == "pointwise" and op.numbers and (position > 0 or op.numbers != "second")
     if numbers and isinstance(value, (bool, int, float, complex)):
         return value
     if numbers and isinstance(value, numpy.generic):
@@ -572,29 +657,22 @@ def run(
     op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], into: Tensor | None = None
 ) -> tuple[tuple[Any, ...], Any]:
     """The operands as arrays in the dtype in which ``op`` sees them, and the kernel's result (to be written ``into``)."""
-    arrays = tuple(each._array if isinstance(each, Tensor) else each for each in tensors)
+    arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if op.check is not None:
         op.check(*arrays)
-    arrays = _same_device(op, arrays)
-    np = devices.module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
+    np = numpy
+    if not all([each.__class__ is numpy.ndarray for each in arrays]):
+        arrays = _same_device(op, arrays)
+        np = devices.module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
     target = None
     if op.kind == "pointwise":
-        common = common_dtype(tensors)
-        if op.floats and common.category < dtypes.FLOATING:
-            common = dtypes.default.floating
-        if into is not None:
-            _check_target(op, tensors, into, common)
-        if op.refuses is not None:
-            _refuse(op, common)
-        # Numbers beside short floats keep the precision in which these are calculated.
-        wide = F32 if common.numpy in dtypes.SHORT else common.numpy
-        arrays = tuple(_cast(np, each, common.numpy if hasattr(each, "dtype") else wide) for each in arrays)
-        target = op.result or common.numpy
+        arrays, target = _promoted(op, np, tensors, arrays, into)
     inputs = arrays
-    if op.opmath and any(getattr(each, "dtype", None) in dtypes.SHORT for each in arrays):
-        short = next(each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT)
-        inputs = tuple(each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays)
-        target = op.result or short
+    if op.opmath:
+        short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
+        if short:
+            inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
+            target = op.result or short[0]
     keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     with numpy.errstate(all="ignore"):
         try:
@@ -605,12 +683,27 @@ def run(
             raise
         if target is not None:
             result = _retype(op, result, target)
-    return arrays, result
+    return tuple(arrays), result
+
+
+def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
+    """The operands of a pointwise operation in their common dtype, and the dtype of the result."""
+    common = common_dtype(tensors)
+    if op.floats and common.category < dtypes.FLOATING:
+        common = dtypes.default.floating
+    if into is not None:
+        _check_target(op, tensors, into, common)
+    if op.refuses is not None:
+        _refuse(op, common)
+    # Numbers beside short floats keep the precision in which these are calculated.
+    wide = F32 if common.numpy in dtypes.SHORT else common.numpy
+    arrays = [_cast(np, each, common.numpy if hasattr(each, "dtype") else wide) for each in arrays]
+    return arrays, op.result or common.numpy
 
 
 def _refuse(op: Any, common: dtypes.dtype) -> None:
     name, kinds = op.refuses
-    if "bifc"[common.category] in kinds:
+    if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.SHORT):
         raise dtypes.unsupported(name, common.numpy)
 
 
@@ -925,9 +1018,10 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
     """Run ``op`` and write its result (or results) into ``out``."""
     outs = out if isinstance(out, tuple) else (out,)
-    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
+    graded = op.has_rules and op.result is None
+    if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
     _, result = run(op, tensors, params)

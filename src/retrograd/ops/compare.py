@@ -8,16 +8,13 @@ import numpy
 
 from ..core.dtypes import scalar_name
 from ..core.tensor import Tensor
-from .table import op, pointwise, surface
-
-
-def _nothing(F: Any, g: Any) -> Any:
-    """What a comparison in place overwrites gets no gradient."""
-    return F.zeros_as(g)
+from .calls import modify
+from .rules import no_slope
+from .table import op, pointwise, surface, variant
 
 
 @pointwise(
-    _nothing, _nothing, result=bool,
+    no_slope, no_slope, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements are equal."""
@@ -25,7 +22,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("not_equal",),
+    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements differ."""
@@ -33,7 +30,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("less",), refuses=("lt_cpu", "c"),
+    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller."""
@@ -41,7 +38,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("less_equal",), refuses=("le_cpu", "c"),
+    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("less_equal",), refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller or equal."""
@@ -49,7 +46,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("greater",), refuses=("gt_cpu", "c"),
+    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger."""
@@ -57,11 +54,31 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    _nothing, _nothing, result=bool, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
+    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger or equal."""
     return np.greater_equal(self, other)
+
+
+def _in_place(function: Any, names: tuple[str, ...]) -> None:
+    of_number = function.op
+    of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")
+
+    def in_place(input: Tensor, other: Any) -> Tensor:
+        return modify(of_tensor if isinstance(other, Tensor) else of_number, (input, other), ())
+
+    for name in names:
+        in_place.__name__ = in_place.__qualname__ = f"{name}_"
+        in_place.__doc__ = f"In-place version of :func:`{name}`: ones and zeros of the dtype of ``input``."
+        surface(function=False, name=f"{name}_")(in_place)
+
+
+for _function, _names in (
+    (eq, ("eq",)), (ne, ("not_equal", "ne")), (lt, ("less", "lt")), (le, ("less_equal", "le")),
+    (gt, ("greater", "gt")), (ge, ("greater_equal", "ge")),
+):  # fmt: skip
+    _in_place(_function, _names)
 
 
 @pointwise(result=bool, numbers=False)
@@ -82,7 +99,7 @@ def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
     return np.logical_xor(self, other)
 
 
-@pointwise(result=bool)
+@pointwise(result=bool, in_place="method")
 def logical_not(np: Any, self: Any, /) -> Any:
     """Whether each element is zero (false)."""
     return np.logical_not(self)

@@ -447,7 +447,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return modify(fill_block.op, (input,), (value,))
 
 
-@surface()
+@surface(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like this one with ``value`` everywhere."""
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)

@@ -23,7 +23,9 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
 to_dtype.derivative(self=lambda F, g, self_dtype: g)  # the engine casts
 
 
-@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False)
+@pointwise(
+    lambda F, g: F.conj_physical(g), holomorphic=False, in_place_backward="ConjPhysicalBackward1",
+)  # fmt: skip
 def conj_physical(np: Any, self: Any, /) -> Any:
     """Complex conjugate, element by element, in memory of its own."""
     return self.conj()

@@ -245,7 +245,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@surface(quick=mm)
+@surface(quick=mm, guard="inline")
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
 
@@ -333,7 +333,7 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
-@surface(function=False, name="__matmul__", quick=mm)
+@surface(function=False, name="__matmul__", quick=mm, guard="inline")
 def at(input: Tensor, other: Any) -> Any:
     """The operator ``@``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
@@ -382,7 +382,7 @@ addmm.derivative(
 )
 
 
-@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place=True)
+@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
 def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * mat @ vec``."""
     if mat.ndim != 2 or vec.ndim != 1:

@@ -10,21 +10,26 @@ from typing import Any
 from ..core.tensor import Tensor
 from . import (
     activate,
+    arithmetic,
+    bits,
     cast,
     compare,
     create,
     distance,
+    elementary,
     fft,
     index,
     inner,
     join,
     linalg,
-    pointwise,
+    operators,
     random,
     reduce,
+    rounding,
     scan,
     shape,
     sort,
+    special,
     spectra,
     statistics,
     windows,
@@ -40,7 +45,7 @@ OPERATORS = {
     "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
     "xor": "bitwise_xor", "rxor": "bitwise_xor", "ixor": "bitwise_xor_", "lshift": "bitwise_left_shift",
     "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
-    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "div": "div", "idiv": "div_", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
@@ -50,16 +55,16 @@ def install() -> None:
     for name, function in METHODS.items():
         setattr(Tensor, name, function)
     for dunder, name in OPERATORS.items():
-        found = pointwise.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(found))
     for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", METHODS[name])
-    for dunder, found in pointwise.OPERATORS.items():
+    for dunder, found in operators.OPERATORS.items():
         setattr(Tensor, dunder, operator_form(found))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
     # By the priority, NumPy's numbers and arrays leave operators to us.
-    for name, given in (("__invert__", pointwise.invert), ("__array_priority__", 1000)):
+    for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
 
 
@@ -70,7 +75,8 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "cast", "compare", "create", "distance", "fft", "index", "inner", "install", "join", "linalg",
-    "pointwise", "random", "reduce", "scan", "shape", "sort", "spectra", "statistics", "windows",
+    "activate", "arithmetic", "bits", "cast", "compare", "create", "distance", "elementary", "fft", "index", "inner",
+    "install", "join", "linalg", "operators", "random", "reduce", "rounding", "scan", "shape", "sort", "special",
+    "spectra", "statistics", "windows",
 ]  # fmt: skip
 install()

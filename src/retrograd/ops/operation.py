@@ -66,8 +66,8 @@ class Op:
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
         refuses: tuple[str, str] | None = None,
-        numbers: bool = True,
-        inline: tuple[str, str] | None = None,
+        numbers: bool | str = True,
+        inline: tuple[Any, ...] | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
@@ -97,7 +97,7 @@ class Op:
         self.in_place_backward = in_place_backward or self.backward  # PyTorch numbers some in-place forms otherwise
         self.check = check  # called with the operands before anything is converted; raises where they do not suit
         self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
-        self.numbers = numbers and len(self.tensors) > 1  # a number may stand where a tensor is expected
+        self.numbers = len(self.tensors) > 1 and numbers  # a number may stand where a tensor is expected
         self.inline = inline  # a condition, and what stands for the kernel where it holds, for generated callers
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}

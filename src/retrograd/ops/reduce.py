@@ -11,8 +11,9 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels.summing import summed
+from .arithmetic import true_divide
 from .named import named
-from .pointwise import maximum, minimum, true_divide
+from .rounding import maximum, minimum
 from .table import TENSORS, op, surface
 
 F: Any = TENSORS
@@ -60,17 +61,22 @@ def wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
+#: Ones to multiply few numbers with, by how many they are.
 _ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(65)] for kind in (numpy.float32, numpy.float64)}
+#: The sum of few floats as a product with ones: 0.3 µs where NumPy's sum needs 0.8.
+_FEW = "self.size <= 64", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
+_FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in _ONES.items()}
 
 
 def _total(np: Any, x: Any) -> Any:
-    """The sum of all elements. Of few floats it is a product with ones: 0.3 µs where NumPy's sum needs 0.8."""
+    """The sum of all elements."""
     if x.size <= 64 and x.__class__ is numpy.ndarray and x.dtype in _ONES:
-        return (x if x.ndim == 1 else x.reshape(-1)).dot(_ONES[x.dtype][x.size])
+        return x.ravel().dot(_ONES[x.dtype][x.size])
     return np.add.reduce(wide(np, x), None)
 
 
-@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True)
+@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=(*_FEW, _FEW_ONES))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
     return _total(np, self)
@@ -118,7 +124,8 @@ def sum(
     return sum_dim(input, dim, keepdim, out=out)
 
 
-@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True)
+@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=("0 < " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)

@@ -14,9 +14,9 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels import scanning
+from .arithmetic import add, mul, sub
 from .calls import modify
 from .named import named
-from .pointwise import add, mul, sub
 from .reduce import sum, wide
 from .shape import reshape, select_block, slice_block
 from .table import op, pointwise, surface

@@ -19,6 +19,7 @@ from ..core.views import Geometry, bump, check_in_place, geometry
 from .calls import broadcast_error, mismatch, write_array
 from .cast import clone, to
 from .inner import _as_strided_of, expand
+from .rules import check_parts
 from .table import ARRAYS, TENSORS, op, surface
 
 
@@ -1174,11 +1175,9 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 @surface(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex numbers of real and imaginary parts."""
-    if real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {dtypes.scalar_name(real.dtype)} but got scalar type "
-            f"{dtypes.scalar_name(imag.dtype)} for second argument"
-        )
+    check_parts("complex", ("real", "imag"), (real, imag), out)
+    if real.dtype is dtypes.float16:
+        raise dtypes.unsupported("complex_cpu", real.dtype.numpy)  # there is no complex32 here
     return complex_pair(real, imag, out=out)
 
 

@@ -11,12 +11,14 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from .arithmetic import div, mul, sub
 from .calls import write_array
 from .create import made, place_of, scalar_tensor
+from .elementary import sqrt
 from .linalg import mm
 from .named import named
-from .pointwise import clamp, div, mul, sqrt, sub
 from .reduce import sum
+from .rounding import clamp
 from .shape import complex_pair, diag, flatten, imag, real, reshape, squeeze, t, transpose, unsqueeze, view
 from .sort import sort
 from .table import METHODS, surface

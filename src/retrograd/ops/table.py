@@ -17,6 +17,7 @@ How a declaration becomes a fast function is the business of ``calls.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from types import FunctionType
 from typing import Any, Protocol
@@ -50,12 +51,12 @@ def pointwise(
     result: Any = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = True,
+    in_place: bool | str = True,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
     refuses: tuple[str, str] | None = None,
-    numbers: bool = True,
+    numbers: bool | str = True,
     aliases: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
@@ -65,7 +66,9 @@ def pointwise(
     the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
     node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"c"`` complex). ``numbers=False``: every operand must be a tensor.
+    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
+    (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -94,9 +97,9 @@ def op(
     in_place_backward: str | None = None,
     function: bool = True,
     method: bool = True,
-    in_place: bool = False,
+    in_place: bool | str = False,
     aliases: Sequence[str] = (),
-    inline: tuple[str, str] | None = None,
+    inline: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -104,8 +107,9 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``linear``: linear in each tensor. ``inline``: a condition and an expression of NumPy arrays, which stands for the
-    kernel where the condition holds. The kernel checks its arguments and raises torch's errors itself.
+    ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
+    condition holds and the operands are float32 or float64 arrays of NumPy (and what names in it mean). The kernel checks
+    its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -132,8 +136,9 @@ def surface(
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
 
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
-    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold
-    for that, in Python; ``fixed``: the block's parameters that the function does not have.
+    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
+    that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
+    does not have.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,7 +162,7 @@ def _fronted(op: Op, front: calls.Front) -> Any:
     return made
 
 
-def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequence[str]) -> Operation:
+def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
     public, method_form = _stub(op), _stub(op, calls.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
@@ -169,7 +174,9 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool, aliases: Sequen
         if method:
             METHODS[each] = method_form
         if in_place:
-            METHODS[each + "_"] = FUNCTIONS[each + "_"] = calls.in_place_form(op, each + "_")
+            form = METHODS[each + "_"] = calls.in_place_form(op, each + "_")
+            if in_place == "function" or (in_place is True and len(op.tensors) == 1):
+                FUNCTIONS[each + "_"] = form
     return public
 
 
@@ -194,6 +201,20 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     return made
 
 
+def renamed(function: Any, shown: str) -> Any:
+    """The same operation for a caller who knows it by another name, which its errors then say."""
+    return _stub(variant(function, shown=shown))
+
+
+def variant(function: Any, **changes: Any) -> Op:
+    """The operation of a function with other properties, for a form that PyTorch names or refuses otherwise."""
+    op = copy(function.op)
+    op.forms, op.nodes = [], {}
+    for name, value in changes.items():
+        setattr(op, name, value)
+    return op
+
+
 def operator_form(function: Any) -> Any:
     """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
@@ -203,4 +224,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "surface"]  # fmt: skip
+           "renamed", "surface", "variant"]  # fmt: skip

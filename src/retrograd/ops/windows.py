@@ -13,7 +13,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
 from .create import arange, empty, linspace, made, ones, place_of, tensor
-from .pointwise import cos, exp, sin
+from .elementary import cos, exp, sin
 from .reduce import sum
 from .shape import unsqueeze
 from .table import surface

@@ -1,0 +1,110 @@
+"""Orthogonal polynomials of a degree that may differ from element to element. Knows no Tensor.
+
+Each is its three-term recurrence (https://dlmf.nist.gov/18.9), run for all elements at once and stopped for each at its
+degree. Inside the interval where they oscillate, Chebyshev's of a high degree are taken from the cosine and sine of
+multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does; at the ends of the interval their values are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Step = Callable[[Any, int, Any, Any], Any]
+
+
+def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
+    """Polynomials with values 1 and ``first`` at degrees 0 and 1; ``step(x, k, p[k], p[k - 1])`` is ``p[k + 1]``."""
+    before, last = np.ones_like(x), first
+    out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)
+    most = int(degree.max()) if degree.size else 0
+    k = 1
+    while k < most:
+        before, last = last, step(x, k, last, before)
+        k += 1
+        open_ = degree >= k
+        # What is no number stays none, at every further degree.
+        out = np.where(open_, last, out)
+        if k % 64 == 0 and bool(np.all(np.isnan(last) | ~open_)):
+            break
+    return out
+
+
+def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
+    """Chebyshev's polynomials of the kinds t, u, v and w (the first to the fourth).
+
+    ``first_high``: the degree above which the angle serves.
+    """
+    first = {"t": x, "u": x + x, "v": x + x - 1, "w": x + x + 1}[kind]
+    size = np.absolute(x)
+    high = (degree > first_high) & (size < 1)
+    known = high | ((size == 1) & (degree >= 0))
+    out = recurrence(np, x, np.where(known, 0, degree), first, lambda x, k, p, q: (x + x) * p - q)
+    if np.any(high):
+        out = np.where(high, _by_angle(np, kind, np.where(high, x, 0), degree), out)
+    ends = np.where(x > 0, _at_one(kind, degree), _at_minus_one(np, kind, degree))
+    return np.where((size == 1) & (degree >= 0), ends, out).astype(x.dtype)
+
+
+def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
+    angle = np.arccos(x)
+    n = degree.astype(x.dtype)
+    if kind == "t":
+        return np.cos(n * angle)
+    if kind == "u":
+        return np.sin((n + 1) * angle) / np.sin(angle)
+    half = x.dtype.type(0.5)
+    if kind == "v":
+        return np.cos((n + half) * angle) / np.cos(angle * half)
+    return np.sin((n + half) * angle) / np.sin(angle * half)
+
+
+def _at_one(kind: str, degree: Any) -> Any:
+    return {"t": degree * 0 + 1, "u": degree + 1, "v": degree * 0 + 1, "w": 2 * degree + 1}[kind]
+
+
+def _at_minus_one(np: Any, kind: str, degree: Any) -> Any:
+    size = {"t": degree * 0 + 1, "u": degree + 1, "v": 2 * degree + 1, "w": degree * 0 + 1}[kind]
+    return np.where(degree % 2 == 0, size, -size)
+
+
+def hermite_h(np: Any, x: Any, degree: Any) -> Any:
+    """Hermite's polynomials as physicists write them."""
+    out = recurrence(np, x, _bounded(np, x, degree), x + x, lambda x, k, p, q: (x + x) * p - (k + k) * q)
+    return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
+
+
+def hermite_he(np: Any, x: Any, degree: Any) -> Any:
+    """Hermite's polynomials as they stand in probability."""
+    out = recurrence(np, x, _bounded(np, x, degree), x, lambda x, k, p, q: x * p - k * q)
+    return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
+
+
+def _hermite_limit(x: Any) -> int:
+    """The degree beyond which PyTorch says nan: the numbers would not fit."""
+    return 128 if x.dtype.itemsize == 4 else 512
+
+
+def _bounded(np: Any, x: Any, degree: Any) -> Any:
+    return np.minimum(degree, _hermite_limit(x))
+
+
+def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
+    """Laguerre's polynomials."""
+    known = (x == 0) & (degree >= 0)
+    steps = np.where(known, 0, degree)
+    out = recurrence(np, x, steps, 1 - x, lambda x, k, p, q: ((k + k + (1 - x)) * p - k * q) / (k + 1))
+    return np.where(known, 1, out).astype(x.dtype)
+
+
+def legendre_p(np: Any, x: Any, degree: Any) -> Any:
+    """Legendre's polynomials."""
+    known = (np.absolute(x) == 1) & (degree >= 0)
+    steps = np.where(known, 0, degree)
+    out = recurrence(np, x, steps, x, lambda x, k, p, q: ((k + k + 1) * x * p - k * q) / (k + 1))
+    return np.where(known, np.where((x > 0) | (degree % 2 == 0), 1, -1), out).astype(x.dtype)
+
+
+def shifted(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
+    """Chebyshev's polynomials of ``2 * x - 1``: those that belong to the interval from 0 to 1."""
+    return chebyshev(np, kind, x + x - 1, degree, first_high)

@@ -1,0 +1,131 @@
+"""What many element-by-element operations share: rules of piecewise constant functions, choosing, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from .table import op, pointwise
+
+# -- Rules -----------------------------------------------------------------------------------------------------------
+
+
+def no_slope(F: Any, g: Any) -> Any:
+    """The gradient of a piecewise constant function."""
+    return F.zeros_as(g)
+
+
+def no_derivative(name: str) -> Callable[..., Any]:
+    """The rule of an operation through which PyTorch lets nobody go backward: it raises."""
+
+    def refuse(F: Any, g: Any) -> None:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+def not_implemented(what: str) -> Callable[..., Any]:
+    """The rule by one tensor of an operation that PyTorch can differentiate by the others only: it raises."""
+
+    def refuse(F: Any, g: Any) -> None:
+        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+    return refuse
+
+
+@pointwise(lambda F, g: F.zeros_as(g), function=False, method=False, in_place=False)
+def zeros_as(np: Any, self: Any, /) -> Any:
+    """Zeros in the shape of ``self``."""
+    return np.zeros_like(self)
+
+
+@op(function=False, method=False, backward="MaskedFillBackward0")
+def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
+    """``self`` with ``value`` where ``mask`` is true."""
+    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+
+
+masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, mask, 0))
+
+
+@op(function=False, method=False, backward="WhereBackward0")
+def where_else(np: Any, condition: Any, self: Any, /) -> Any:
+    """``self`` where ``condition`` is true, else 0."""
+    return np.where(condition, self, np.zeros((), self.dtype))
+
+
+where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
+
+
+# -- Operands --------------------------------------------------------------------------------------------------------
+
+
+def kind_of(x: Any) -> str:
+    """NumPy's letter for the kind of an array's elements; nothing for a number."""
+    return x.dtype.kind if hasattr(x, "dtype") else ""
+
+
+def operand_kinds(x: Tensor) -> tuple[Any, Any]:
+    """The dtype of ``x`` as an operand with dimensions, or without (what ``dtypes.result_of`` asks for)."""
+    return (x.dtype, None) if x._array.ndim else (None, x.dtype)
+
+
+def check_divisor(np: Any, divisor: Any) -> None:
+    """Refuse to divide whole numbers by zero."""
+    if np.any(divisor == 0):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def check_first(name: str, input: Any, other: Any) -> None:
+    """Refuse a number where PyTorch takes one only on the right."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
+            f"{type(other).__name__}), but expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * "
+            "(Tensor input, Number other, *, Tensor out = None)\n"
+        )
+
+
+def no_complex(name: str) -> Callable[..., None]:
+    """A check of operands: the first may not be complex."""
+
+    def check(x: Any, *others: Any) -> None:
+        if kind_of(x) == "c":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
+
+    return check
+
+
+def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
+    """A check of operands: none may be complex."""
+
+    def check(*operands: Any) -> None:
+        if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):
+            raise error(message)
+
+    return check
+
+
+def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: Any) -> None:
+    """Refuse what complex numbers can not be made of, or written into."""
+    for position, each in enumerate(parts):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
+                f"{type(each).__name__}"
+            )
+    first, second = (each.dtype for each in parts)
+    given = [dtypes.scalar_name(each) for each in (first, second)]
+    if any(each not in (dtypes.float16, dtypes.float32, dtypes.float64) for each in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {' and '.join(given)}")
+    if first is not second:
+        raise RuntimeError(
+            f"Expected object of scalar type {given[0]} but got scalar type {given[1]} for second argument"
+        )
+    if out is not None and out.dtype is not first.to_complex():
+        raise RuntimeError(
+            f"Expected object of scalar type {dtypes.scalar_name(first.to_complex())} but got scalar type "
+            f"{dtypes.scalar_name(out.dtype)} for argument 'out'"
+        )

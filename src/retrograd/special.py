@@ -1,0 +1,64 @@
+"""Special functions, as ``torch.special``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .core.absent import absent
+from .core.tensor import Tensor
+from .ops import activate, elementary, reduce, rounding
+from .ops import special as _special
+from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
+from .ops.table import renamed
+
+# What stands in ``torch`` too, by the name that it has there.
+_ALIASES = {
+    "digamma": _special.digamma, "psi": _special.digamma, "erf": _special.erf, "erfc": _special.erfc,
+    "erfinv": _special.erfinv, "exp2": elementary.exp2, "expit": elementary.sigmoid, "expm1": elementary.expm1,
+    "gammainc": _special.igamma, "gammaincc": _special.igammac, "gammaln": _special.lgamma, "i0": _special.i0,
+    "log1p": elementary.log1p, "logit": _special.logit, "sinc": elementary.sinc,
+}  # fmt: skip
+(digamma, psi, erf, erfc, erfinv, exp2, expit, expm1, gammainc, gammaincc, gammaln, i0, log1p, logit, sinc) = (
+    renamed(function, f"special_{name}") for name, function in _ALIASES.items()
+)
+airy_ai = _special.special_airy_ai
+entr = _special.special_entr
+erfcx = _special.special_erfcx
+i0e = _special.special_i0e
+i1 = _special.special_i1
+i1e = _special.special_i1e
+log_ndtr = _special.special_log_ndtr
+ndtr = _special.special_ndtr
+ndtri = _special.special_ndtri
+spherical_bessel_j0 = _special.special_spherical_bessel_j0
+multigammaln = mvlgamma
+globals().update(BESSEL)
+globals().update(POLYNOMIALS)
+
+
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """The nearest number with so many ``decimals``, ties to even."""
+    return rounding.round(input, decimals=decimals, out=out)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    return activate.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax` along ``dim``."""
+    return activate.log_softmax(input, dim, dtype)
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the sum of exponentials along dimensions, without overflow."""
+    return reduce.logsumexp(input, dim, keepdim, out=out)
+
+
+__all__ = [
+    *_ALIASES, *BESSEL, *POLYNOMIALS, "airy_ai", "entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "log_softmax",
+    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "round", "softmax", "spherical_bessel_j0", "xlog1py",
+    "xlogy", "zeta",
+]  # fmt: skip
+__getattr__ = absent(__name__)
