@@ -232,7 +232,7 @@ def _even(np: Any, name: str, start: Any, end: Any, steps: int, kind: Any) -> An
         work: Any = np.dtype(np.float64)
         start, end = int(start), int(end)
     else:
-        work = np.dtype(np.float32) if kind in dtypes.SHORT else kind
+        work = kind
     if steps == 1:
         return np.asarray([start]).astype(kind)
     low, high = np.asarray(start).astype(work), np.asarray(end).astype(work)
