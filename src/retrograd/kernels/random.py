@@ -201,8 +201,11 @@ def bounds(dtype: Any) -> tuple[float, float]:
         return 0, 1
     if dtype.kind == "c":
         dtype = _part(dtype)
-    found = ml_dtypes.finfo(dtype) if dtype.kind in "fV" else numpy.iinfo(dtype)
-    return (float(found.min), float(found.max)) if dtype.kind in "fV" else (int(found.min), int(found.max))
+    if dtype.kind in "iu":
+        whole = numpy.iinfo(dtype)
+        return int(whole.min), int(whole.max)
+    greatest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return -greatest, greatest
 
 
 def top_of(dtype: Any) -> int:

@@ -24,6 +24,7 @@ from . import (
     linalg,
     operators,
     random,
+    ranges,
     reduce,
     rounding,
     scan,
@@ -76,7 +77,7 @@ def add_method(name: str, function: Any) -> None:
 __all__ = [
     "add_method",
     "activate", "arithmetic", "bits", "cast", "compare", "create", "distance", "elementary", "fft", "index", "inner",
-    "install", "join", "linalg", "operators", "random", "reduce", "rounding", "scan", "shape", "sort", "special",
+    "install", "join", "linalg", "operators", "random", "ranges", "reduce", "rounding", "scan", "shape", "sort", "special",
     "spectra", "statistics", "windows",
 ]  # fmt: skip
 install()

@@ -14,7 +14,7 @@ from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.tensor import _c_name as c_name
 from ..kernels import random as draws
 from .calls import mismatch, modify, write_array
-from .create import _dtype_of, made, sizes_of
+from .create import dtype_of, made, sizes_of
 from .table import op, surface
 
 
@@ -126,18 +126,18 @@ def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = No
 
 def _sampler(name: str, sample: Any, doc: str) -> None:
     def create(
-        *size: Any, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
+        *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        kind = _dtype_of(name, dtype)
+        kind = dtype_of(name, dtype)
         _check_floating(name, kind)
-        return _drawn(sample(_stream(generator), sizes_of(name, size), kind), device, requires_grad, out)
+        return _drawn(sample(_stream(generator), sizes_of(name, shape, size), kind), device, requires_grad, out)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
     ) -> Tensor:  # fmt: skip
-        kind = input._array.dtype if dtype is None else _dtype_of(name, dtype)
+        kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
         _check_floating(name, kind)
         return _drawn(sample(_stream(generator), input._array.shape, kind), device or input.device, requires_grad)
 
@@ -177,7 +177,7 @@ def randint(
             raise TypeError(
                 f"randint(): argument '{name}' (position {position + 1}) must be int, not {type(bound).__name__}"
             )
-    kind = _dtype_of("randint", dtype, dtypes.int64)
+    kind = dtype_of("randint", dtype, dtypes.int64)
     shape = sizes_of("randint", (size,))
     _check_span(low, high, dtypes.of(kind))
     return _drawn(draws.integers(_stream(generator), shape, kind, low, high), device, requires_grad, out)
@@ -213,7 +213,7 @@ def randperm(
     """The numbers 0 … n-1 in random order."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    kind = _dtype_of("randperm", dtype, dtypes.int64)
+    kind = dtype_of("randperm", dtype, dtypes.int64)
     if kind.kind == "c":
         raise dtypes.unsupported("randperm", kind)
     array = draws.permutation(_stream(generator), n, kind)
@@ -245,7 +245,7 @@ def normal(
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
         _check_std(std)
-        kind = _dtype_of("normal", dtype)
+        kind = dtype_of("normal", dtype)
         shape = sizes_of("normal", (size if size is not None else (),))
         return _drawn(
             draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out

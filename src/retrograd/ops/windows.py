@@ -12,15 +12,15 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
-from .create import arange, empty, linspace, made, ones, place_of, tensor
+from ..core.tensor import _c_name as c_name
+from .create import empty, made, ones, place_of, tensor
 from .elementary import cos, exp, sin
+from .ranges import arange, linspace
 from .reduce import sum
 from .shape import unsqueeze
 from .table import surface
 
 # -- torch.…_window --------------------------------------------------------------------------------------------------
-
-_INTEGERS = {"int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
 def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
@@ -32,7 +32,7 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
         )  # fmt: skip
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={_INTEGERS.get(kind.name, kind.name)}, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={c_name(kind)}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt))"
         )
