@@ -125,5 +125,7 @@ def logspace(
     start, end = _ends("logspace", start, end)
     kind = dtype_of("logspace", dtype)
     np = place_of(device)
+    if kind.kind in "iu":
+        start, end = int(start), int(end)
     exponents = _even(np, "logspace", start, end, steps, np.dtype(np.float64))
     return into(out, made(np.power(float(base), exponents).astype(kind), requires_grad))

@@ -16,6 +16,7 @@ from ..core.tensor import Tensor, dimension
 from ..kernels import scanning
 from .arithmetic import add, mul, sub
 from .calls import modify
+from .inner import expand
 from .named import named
 from .reduce import sum, wide
 from .shape import flip, reshape, select_block, slice_block, unsqueeze
@@ -253,9 +254,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count:
         select_block(found, 1, 0).fill_(1)
     if count > 1:
-        powers = slice_block(found, 1, 1, count, 1)
-        powers.copy_(unsqueeze(x, 1))
-        powers.copy_(cumprod(powers, 1))
+        repeated = expand(unsqueeze(x, 1), (x._array.shape[0], count - 1))
+        slice_block(found, 1, 1, count, 1).copy_(cumprod(repeated, 1))
     return found if increasing else flip(found, 1)
 
 
