@@ -51,8 +51,10 @@ newaxis = None
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
     setattr(_here, _each.name, _each)
-for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items(), *_table.FUNCTIONS.items()):
+for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items()):
     setattr(_here, _name, _value)
+for _name, _value in _table.FUNCTIONS.items():
+    setattr(_here, _name, _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
 # A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.

@@ -9,7 +9,7 @@ from .core.tensor import Tensor
 from .ops import activate, elementary, reduce, rounding
 from .ops import special as _special
 from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
-from .ops.table import renamed
+from .ops.table import publish, renamed
 
 # What stands in ``torch`` too, by the name that it has there.
 _ALIASES = {
@@ -61,4 +61,5 @@ __all__ = [
     "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "round", "softmax", "spherical_bessel_j0", "xlog1py",
     "xlogy", "zeta",
 ]  # fmt: skip
+publish(globals(), "special")
 __getattr__ = absent(__name__)

@@ -27,6 +27,7 @@ from ..ops.linalg import addmm, matmul
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
 from ..ops.shape import t
+from ..ops.table import publish
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -97,4 +98,5 @@ __all__ = [
     "sigmoid", "silu", "softmax", "softmin",
     "softplus", "tanh",
 ]  # fmt: skip
+publish(globals(), "nn")
 __getattr__ = absent(__name__)

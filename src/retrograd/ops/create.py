@@ -12,18 +12,21 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
 from ..core.tensor import _c_name as c_name
-from .calls import common_dtype, write_array
+from .calls import write_array
 from .cast import OLD_TYPES, to, type_name
 from .inner import _as_strided_of
+from .promote import common_dtype
 from .table import surface
 
 
 def made(array: Any, requires_grad: bool = False) -> Tensor:
     """A fresh leaf of ``array``."""
-    if requires_grad and array.dtype.kind not in "fcV":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out = wrap(array)
-    return out.requires_grad_() if requires_grad else out
+    if not requires_grad:
+        return out
+    if array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return out.requires_grad_()
 
 
 def place_of(device: Any) -> Any:

@@ -15,9 +15,10 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import pairs
 from .arithmetic import add, div, mul, sub
-from .calls import common_dtype, mismatch, modify
+from .calls import modify
 from .create import place_of
 from .inner import expand
+from .promote import common_dtype, mismatch
 from .reduce import norm_rule, slope_of_norm, sum, vector_norm, vector_norm_block
 from .shape import reshape
 from .table import op, surface

@@ -35,7 +35,7 @@ from . import (
     statistics,
     windows,
 )
-from .table import FUNCTIONS, METHODS, operator_form
+from .table import FUNCTIONS, METHODS, operator_form, public_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {
@@ -54,7 +54,7 @@ UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 def install() -> None:
     """Put every method of the table on Tensor."""
     for name, function in METHODS.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, public_form(function, "Tensor", name))
     for dunder, name in OPERATORS.items():
         found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(found))

@@ -35,6 +35,18 @@ FUNCTIONS: dict[str, Any] = {}
 METHODS: dict[str, Any] = {}
 
 
+class _Missing:
+    """Stands for an argument that was not given: nothing can compute with it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()
+
+
 class Saved:
     """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them."""
 

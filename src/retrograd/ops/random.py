@@ -13,8 +13,9 @@ from ..core import devices, dtypes
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.tensor import _c_name as c_name
 from ..kernels import random as draws
-from .calls import mismatch, modify, write_array
+from .calls import modify, write_array
 from .create import dtype_of, made, sizes_of
+from .promote import mismatch
 from .table import op, surface
 
 

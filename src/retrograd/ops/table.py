@@ -11,7 +11,8 @@ it names ``g``, the gradient itself; a number stands for a constant one. The nam
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``,
 ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of
 ``F`` may be used.
-How a declaration becomes a fast function is the business of ``calls.py``.
+How a declaration becomes a fast function is the business of ``generate.py`` and
+``nodes.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Any, Protocol
 import numpy
 
 from ..core.where import MARK
-from . import calls
+from . import calls, refusals
+from .generate import Front, specialise
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
 
 
@@ -142,7 +144,7 @@ def surface(
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else _fronted(quick.op, calls.Front(target, guard, fixed))
+        shown = target if quick is None else _fronted(quick.op, Front(quick.op, target, guard, fixed))
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -153,12 +155,12 @@ def surface(
     return declare
 
 
-def _fronted(op: Op, front: calls.Front) -> Any:
+def _fronted(op: Op, front: Front, public: str = "") -> Any:
     """The public function of a surface with a quick way."""
-    made, target = _stub(op, front), front.surface
+    made, target = _stub(op, front, public), front.surface
     del made.op, made.derivative
     made.__name__, made.__qualname__, made.__doc__ = target.__name__, target.__qualname__, target.__doc__
-    made.__module__, made.__wrapped__ = target.__module__, target
+    made.__module__, made.__wrapped__, made.front = target.__module__, target, front
     return made
 
 
@@ -181,14 +183,18 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation, function, slow)  # type: ignore[name-defined] # noqa: F821 - from the globals _stub gives it
+    specialise(operation, function, slow)  # type: ignore # noqa: F821 - from the globals that _stub gives it
     return function(*args, **kwargs)  # noqa: F821
 
 
-def _stub(op: Op, slow: Any = calls.apply) -> Any:
-    """A public function of ``op``. Its code is generated when it is first called (see ``calls.py``)."""
+def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
+    """A function of ``op``. Its code is generated when it is first called (see ``generate.py``).
+
+    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
+    """
     space: dict[str, Any] = {
-        "operation": op, "specialise": calls.specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "public": public,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
@@ -199,6 +205,26 @@ def _stub(op: Op, slow: Any = calls.apply) -> Any:
     made.derivative = op.derivative  # type: ignore[attr-defined]
     op.forms.append((made, slow))
     return made
+
+
+def public_form(function: Any, space: str, name: str) -> Any:
+    """``function`` as users have it: as ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg`` …), explaining errors."""
+    if function.__class__ is not FunctionType or name.startswith("__"):
+        return function
+    op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
+    if op is not None:
+        public = "method" if space == "Tensor" else "function"
+        slow = refusals.explained(calls.apply_method if space == "Tensor" else calls.apply, op, space, name)
+        return _stub(op, slow, public)
+    if front is not None:
+        return _fronted(front.op, front.behind(refusals.guarded(front.surface, space, name)), public)
+    return refusals.guarded(function, space, name)
+
+
+def publish(namespace: dict[str, Any], space: str) -> None:
+    """Put the public forms of its functions in a module that names them in ``__all__``."""
+    for name in namespace["__all__"]:
+        namespace[name] = public_form(namespace[name], space, name)
 
 
 def renamed(function: Any, shown: str) -> Any:
@@ -224,4 +250,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "renamed", "surface", "variant"]  # fmt: skip
+           "public_form", "publish", "renamed", "surface", "variant"]  # fmt: skip

@@ -1,0 +1,173 @@
+"""Calls that failed: whether their arguments were to blame, and then PyTorch's words for it.
+
+A public function that raises, of whatever kind and from however deep, comes here with the arguments as they were
+given; if no signature takes them (``signatures.py``), its error becomes the one that PyTorch's parser of arguments
+raises before anything is done. So no function checks the types of its arguments, and a call that succeeds pays nothing
+but a ``try``. Arguments that are missing are MISSING, which nothing can compute with.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from collections.abc import Callable
+from types import FrameType, FunctionType
+from typing import Any
+
+from ..core import where
+from ..core.tensor import Tensor
+from . import signatures
+from .nodes import compiled
+from .operation import MISSING
+
+#: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
+PUBLIC = ("function", "method")
+
+
+def explain(
+    error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
+    named: dict[str, Any], defaults: dict[str, Any], depth: int,
+) -> None:  # fmt: skip
+    """Raise PyTorch's error if it was the arguments of ``name`` that made a call fail; otherwise return.
+
+    ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
+    many frames above this one the call was made.
+    """
+    given = {key: value for key, value in values.items() if value is not MISSING}
+    keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
+    unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
+    named = {**{key: given.pop(key) for key in keywords}, **unnamed}
+    if not rest:  # what ends the list and is as if it had not been given was not
+        for key in reversed(list(given)):
+            if given[key] is not defaults.get(key, MISSING):
+                break
+            del given[key]
+    args = (*given.values(), *rest)
+    if space == "Tensor" and args and not isinstance(args[0], Tensor):
+        kind = type(args[0]).__name__
+        raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
+    said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
+    if said is None:
+        said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
+    if said is not None:
+        raise TypeError(said) from None
+
+
+def _full_name(space: str, name: str) -> str:
+    return f"Tensor.{name}" if space == "Tensor" else name
+
+
+#: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
+OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
+
+
+def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
+    """What is said of an element of a list of tensors that is none."""
+    if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
+        return None
+    start = int(name == "einsum")
+    listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    for index, each in enumerate(listed):
+        if not isinstance(each, Tensor):
+            kind = signatures.kind_of(each)
+            return f"expected Tensor as element {index} in argument {start}, but got {kind}"
+    return None
+
+
+def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
+    """What Python says of a call for which a function has no parameters, as if the function were called ``name``."""
+    if target is None:
+        return None
+    try:
+        inspect.signature(target).bind(*args, **named)
+    except TypeError:
+        try:
+            target(*args, **named)
+        except TypeError as found:
+            error = found
+    else:
+        return None
+    return str(error).replace(f"{target.__qualname__}()", f"{name}()", 1)
+
+
+def _keywords(frame: FrameType | None) -> tuple[str, ...]:
+    """The names that the call in this frame gave to its last arguments, read off its instructions."""
+    while frame is not None and (
+        frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC
+    ):
+        frame = frame.f_back
+    if frame is None:
+        return ()
+    run = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    names = [each for each in run[-3:] if each.opname == "KW_NAMES"]  # Python 3.11 and 3.12: just before the call
+    if run and run[-1].opname == "CALL_KW":
+        names = [each for each in run[-2:] if each.opname == "LOAD_CONST"]
+    return frame.f_code.co_consts[names[0].arg or 0] if names else ()
+
+
+# --- Public functions -----------------------------------------------------------------------------------------------
+
+
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    write(function)  # type: ignore[name-defined] # noqa: F821 - from the globals that guarded gives it
+    return function(*args, **kwargs)  # noqa: F821
+
+
+def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
+    """``target`` as the public function ``name``; its code is written when it is first called."""
+    made = FunctionType(_first_call.__code__, {"write": _write, "target": target, where.MARK: True}, name)
+    made.__globals__.update(function=made, space=space, name=name)
+    made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
+    made.__wrapped__ = target  # type: ignore[attr-defined]
+    return made
+
+
+def _write(function: FunctionType) -> None:
+    """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
+    space = function.__globals__
+    target, name = space["target"], space["name"]
+    spread = target.__code__.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
+    names = () if spread else target.__code__.co_varnames[: target.__code__.co_argcount]
+    given = () if spread else target.__defaults__ or ()
+    defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
+    space.update(
+        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        **{f"_{each}": value for each, value in defaults.items()},
+    )  # fmt: skip
+    taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
+    missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
+    lines = [
+        f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
+        "    try:",
+        f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
+        f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
+        f"        if {missing}: raise TypeError" if missing else "",
+        f"        return _call({', '.join(names)})" if names else "",
+        "    except Exception as _error:",
+        f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
+        f"        _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
+        "        raise",
+    ]
+    made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
+    function.__defaults__ = made.__defaults__
+    function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
+    """``apply``, to which the written code of a block leaves what is not the common case, for its public function."""
+    free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
+    only = op.params[op.positional :]
+
+    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, rest: Any = ()) -> Any:
+        try:
+            if rest or any(each is MISSING for each in (*given, *params)):
+                raise TypeError
+            return apply(op, given, params, out)
+        except Exception as error:
+            values = dict(zip(free, (*given, *params), strict=False))
+            named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
+            explain(error, None, space, name, values, rest, named, {"out": None, **op.defaults}, 2)
+            raise
+
+    return slow

@@ -1,0 +1,310 @@
+"""What PyTorch accepts as arguments: the lines of ``signatures.txt``, and whether given arguments fit one of them.
+
+Read only when a call has failed, to say why in PyTorch's words; knows no operation and is never on the way of a call
+that succeeds. The rules are those of PyTorch's own parser of arguments, as its errors show them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy
+
+from ..core import devices, dtypes
+from ..core.size import Size
+from ..core.tensor import Tensor, layout, memory_format
+
+#: Functions that take a number for any tensor.
+TAKE_NUMBERS = frozenset(
+    name + form
+    for name in ("add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide")
+    for form in ("", "_")
+)
+#: NumPy's names for arguments, which PyTorch takes too.
+OTHER_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+SHOWN = {
+    "int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
+    "Number[]": "tuple of Scalars", "dtype": "torch.dtype", "layout": "torch.layout", "device": "torch.device",
+    "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Stream": "torch.Stream",
+    "Storage": "torch.Storage",
+}  # fmt: skip
+_SHOWN_CLASSES: dict[Any, str] = {
+    dtypes.dtype: "torch.dtype", devices.device: "torch.device", Size: "torch.Size", layout: "torch.layout",
+    memory_format: "torch.memory_format", numpy.ndarray: "numpy.ndarray",
+}  # fmt: skip
+
+
+class Misfit(TypeError):
+    """Arguments that no signature takes; its text is PyTorch's."""
+
+
+class Unreadable(Misfit):
+    """Arguments that fit a signature at first sight, but have something wrong inside: no other signature is tried."""
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's class in errors.
+
+    >>> kind_of([1]), kind_of(None), kind_of(dtypes.float32), kind_of(numpy.float64(1))
+    ('list', 'NoneType', 'torch.dtype', 'numpy.float64')
+    """
+    kind = type(value)
+    if kind in _SHOWN_CLASSES:
+        return _SHOWN_CLASSES[kind]
+    if kind.__name__ == "Generator":
+        return "torch._C.Generator"
+    return f"numpy.{kind.__name__}" if isinstance(value, numpy.generic) else kind.__name__
+
+
+class Parameter:
+    """One argument of a signature: ``int[1]? dim=None``."""
+
+    __slots__ = ("default", "keyword_only", "kind", "name", "nullable", "single")
+
+    def __init__(self, text: str, keyword_only: bool) -> None:
+        kind, _, named = text.rpartition(" ")
+        self.name, given, default = named.partition("=")
+        self.default, self.keyword_only = bool(given), keyword_only
+        self.nullable = kind.endswith("?") or default == "None"
+        bare = kind.rstrip("?")
+        self.kind = re.sub(r"\[\d\]", "[]", bare)
+        self.single = bare != self.kind  # one element stands for a list of them
+
+    @property
+    def shown(self) -> str:
+        """Its type as errors name it."""
+        return SHOWN.get(self.kind, self.kind)
+
+    def find(self, given: dict[str, Any]) -> str | None:
+        """Under which name it was given."""
+        return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
+
+    def takes(self, value: Any, function: str) -> bool:
+        """Whether ``value`` is of its type."""
+        if value is None:
+            return self.nullable
+        if self.kind == "Tensor":
+            return isinstance(value, Tensor) or (function in TAKE_NUMBERS and _is_number(value))
+        if self.kind.endswith("[]"):
+            if isinstance(value, (tuple, list)):
+                return not value or self.kind == "Tensor[]" or _element(self.kind, value[0])
+            return self.single and _element(self.kind, value)
+        return _CHECKS[self.kind](value)
+
+    def refuse(self, value: Any, function: str, place: int) -> None:
+        """Raise for an element, further back than the first, that is not of the right type."""
+        if not isinstance(value, (tuple, list)):
+            return
+        for index, each in enumerate(value):
+            if self.kind == "Tensor[]" and not (isinstance(each, Tensor) or each is None):
+                raise Unreadable(f"expected Tensor as element {index} in argument {place}, but got {kind_of(each)}")
+            if self.kind == "int[]" and not (_element(self.kind, each) or isinstance(each, bool)):
+                raise Unreadable(
+                    f"{function}(): argument '{self.name}' failed to unpack the object at pos {index + 1} with error "
+                    f'"type must be tuple of ints,but got {kind_of(each)}"'
+                )
+
+
+class Signature:
+    """One way to call a function."""
+
+    def __init__(self, line: str) -> None:
+        self.function, _, rest = line.partition("(")
+        body, _, note = rest.rpartition(")")
+        self.shown, self.hidden = f"({body})", note == "|deprecated"
+        self.parameters: list[Parameter] = []
+        only = False
+        for each in filter(None, body.split(", ")):
+            if each == "*":
+                only = True
+            else:
+                self.parameters.append(Parameter(each, only))
+        self.positional = sum(not each.keyword_only for each in self.parameters)
+        self.required = sum(not each.default for each in self.parameters)
+
+    def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Raise a Misfit if the arguments do not fit."""
+        first = self.parameters[0] if self.parameters else None
+        spread = self.positional == 1 and first is not None and first.kind == "int[]"
+        if len(args) > self.positional and not spread:
+            raise self._too_many(len(args))
+        left, place = dict(named), 0
+        for index, each in enumerate(self.parameters):
+            if place < len(args):
+                if each.keyword_only:
+                    raise self._too_many(len(args))
+                found, key = True, None
+                value = args[place]
+            else:
+                key = each.find(left)
+                found, value = key is not None, left.pop(key) if key is not None else None
+            if not found:
+                if not each.default:
+                    raise self._missing(index)
+                continue
+            if spread and index == 0 and key is None and _element("int[]", value):
+                each.refuse(args, self.function, index)
+                place = len(args)
+                continue
+            if not each.takes(value, self.function):
+                raise self._wrong(each, value, key, place)
+            each.refuse(value, self.function, index)
+            place += key is None
+        if place < len(args):
+            raise self._too_many(len(args))
+        for key in left:
+            raise self._unexpected(key)
+
+    def _too_many(self, given: int) -> Misfit:
+        plural = "" if self.positional == 1 else "s"
+        takes = f"{self.positional} positional argument{plural}"
+        if self.required != self.positional:
+            takes = f"from {self.required} to {self.positional} positional arguments"
+        return Misfit(f"{self.function}() takes {takes} but {given} {'was' if given == 1 else 'were'} given")
+
+    def _missing(self, index: int) -> Misfit:
+        names = [f'"{each.name}"' for each in self.parameters[index:] if not each.default]
+        plural = "s" if len(names) == 1 else ""  # the wrong way round, as in PyTorch
+        return Misfit(
+            f"{self.function}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
+        )
+
+    def _wrong(self, parameter: Parameter, value: Any, key: str | None, place: int) -> Misfit:
+        what = f"{self.function}(): argument '{parameter.name}'"
+        if key is None:
+            what += f" (position {place + 1})"
+        if parameter.kind.endswith("[]") and isinstance(value, (tuple, list)) and value:
+            return Misfit(f"{what} must be {parameter.shown}, but found element of type {kind_of(value[0])} at pos 0")
+        return Misfit(f"{what} must be {parameter.shown}, not {kind_of(value)}")
+
+    def _unexpected(self, key: str) -> Misfit:
+        if any(key == each.name for each in self.parameters):
+            return Misfit(f"{self.function}() got multiple values for argument '{key}'")
+        return Misfit(f"{self.function}() got an unexpected keyword argument '{key}'")
+
+
+def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """What PyTorch says about these arguments of a function, or None if it takes them (or is not in the table).
+
+    >>> refusal("torch", "exp", ("a",), {})
+    "exp(): argument 'input' (position 1) must be Tensor, not str"
+    """
+    known = signatures(space, name)
+    if not known:
+        return None
+    if space == "Tensor" and not known[0].parameters and len(known) == 1:
+        if named:
+            return f"TensorBase.{name}() takes no keyword arguments"
+        return f"TensorBase.{name}() takes no arguments ({len(args)} given)" if args else None
+    said: dict[Signature, str] = {}
+    for each in known:
+        try:
+            each.check(args, named)
+        except Unreadable as error:
+            return str(error)
+        except Misfit as error:
+            said[each] = str(error)
+        else:
+            return None
+    if len(known) == 1:
+        return said[known[0]]
+    count = len(args) + len(named)
+    plausible = [each for each in known if each.required <= count <= len(each.parameters) and not each.hidden]
+    return said[plausible[0]] if len(plausible) == 1 else _combinations(known, args, named)
+
+
+def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
+    got = [kind_of(each) for each in args] + [f"{key}={kind_of(value)}" for key, value in reversed(named.items())]
+    listed = ", ".join(got) + (", " if named and not args else "")
+    shown = [_spaced(each) for each in known if not each.hidden]
+    start = f"{known[0].function}() received an invalid combination of arguments - got ({listed}), but expected "
+    return start + (shown[0] if len(shown) == 1 else "one of:\n * " + "\n * ".join(shown) + "\n")
+
+
+def _spaced(signature: Signature) -> str:
+    """A signature as errors list it."""
+    found: list[str] = []
+    for each in signature.shown.strip("()").split(", "):
+        kind, _, named = each.rpartition(" ")
+        bare = re.sub(r"\[\d\]", "[]", kind.rstrip("?"))
+        found.append(f"{SHOWN.get(bare, bare)} {named.replace('=', ' = ')}" if kind else each)
+    return f"({', '.join(found)})"
+
+
+# --- Reading the table ----------------------------------------------------------------------------------------------
+
+PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
+
+
+@cache
+def _lines() -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    space = ""
+    for line in resources.files(__package__).joinpath("signatures.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            space = line.strip("[]")
+        elif not line.startswith("#"):
+            name = line.partition("(")[0]
+            found.setdefault((space, name.removeprefix(PREFIXES.get(space, ""))), []).append(line)
+    return found
+
+
+@cache
+def signatures(space: str, name: str) -> list[Signature]:
+    """The ways to call ``name``, a function of ``torch``, ``linalg`` … or a method (``space="Tensor"``)."""
+    lines = _lines().get((space, name))
+    if lines is None and space == "Tensor":
+        lines = [_as_method(each) for each in _lines().get(("torch", name), ()) if "(Tensor input" in each]
+    return [Signature(each) for each in lines or () if not each.endswith("|python")]
+
+
+def _as_method(line: str) -> str:
+    """The signature of the method that belongs to a function: without ``input`` and ``out``."""
+    line = re.sub(r"\(Tensor input(, )?", "(", line)
+    return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
+
+
+# --- Types ----------------------------------------------------------------------------------------------------------
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._array.size == 1 and value._array.dtype.kind in "iu" and not value.requires_grad
+    return isinstance(value, (int, numpy.integer)) and not isinstance(value, bool)
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._array.ndim == 0 and not value.requires_grad
+    return _is_number(value)
+
+
+def _element(kind: str, value: Any) -> bool:
+    """Whether ``value`` can be an element of a list of this kind."""
+    if kind == "int[]":
+        return _is_int(value)
+    return isinstance(value, Tensor) if kind == "Tensor[]" else _is_scalar(value)
+
+
+def _is_float(value: Any) -> bool:
+    return _is_scalar(value) and not isinstance(value, (complex, numpy.complexfloating))
+
+
+_CHECKS: dict[str, Any] = {
+    "Number": _is_scalar, "float": _is_float, "int": _is_int,
+    "bool": lambda value: isinstance(value, (bool, numpy.bool_)),
+    "str": lambda value: isinstance(value, str),
+    "dtype": lambda value: isinstance(value, dtypes.dtype) or any(value is each for each in (float, int, bool, complex)),
+    "layout": lambda value: isinstance(value, layout) and not isinstance(value, memory_format),
+    "memory_format": lambda value: isinstance(value, memory_format),
+    "device": lambda value: isinstance(value, (devices.device, str)) or _is_int(value),
+    "Generator": lambda value: type(value).__name__ == "Generator",
+    "object": lambda value: True, "Stream": lambda value: True, "Storage": lambda value: True,
+}  # fmt: skip
