@@ -9,9 +9,8 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
-from ..core.dtypes import dtype
+from ..core.dtypes import c_name, dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
-from ..core.tensor import _c_name as c_name
 from .calls import write_array
 from .cast import OLD_TYPES, to, type_name
 from .inner import _as_strided_of

@@ -11,9 +11,11 @@ from ..core.tensor import Tensor
 from . import (
     activate,
     arithmetic,
+    attend,
     bits,
     cast,
     compare,
+    convolve,
     create,
     distance,
     elementary,
@@ -23,9 +25,12 @@ from . import (
     join,
     linalg,
     operators,
+    pad,
+    pool,
     random,
     ranges,
     reduce,
+    resample,
     rounding,
     scan,
     shape,
@@ -75,9 +80,9 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-    "add_method",
-    "activate", "arithmetic", "bits", "cast", "compare", "create", "distance", "elementary", "fft", "index", "inner",
-    "install", "join", "linalg", "operators", "random", "ranges", "reduce", "rounding", "scan", "shape", "sort", "special",
-    "spectra", "statistics", "windows",
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "distance",
+    "elementary", "fft", "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random",
+    "ranges", "reduce", "resample", "rounding", "scan", "shape", "sort", "special", "spectra", "statistics",
+    "windows",
 ]  # fmt: skip
 install()

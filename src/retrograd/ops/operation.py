@@ -173,3 +173,17 @@ _OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays)$")
 
 def _camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """Mark a rule that is given to several tensors: it is called once, and returns the tuple of their gradients."""
+    _SHARED.add(rule)
+    return rule
+
+
+def is_shared(rule: Rule) -> bool:
+    """Whether a rule returns the gradients of all tensors that it is given to."""
+    return rule in _SHARED
+
+
+_SHARED: set[Any] = set()

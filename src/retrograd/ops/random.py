@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
+from ..core.dtypes import c_name
 from ..core.tensor import Tensor, preserve_format, strided, wrap
-from ..core.tensor import _c_name as c_name
 from ..kernels import random as draws
 from .calls import modify, write_array
 from .create import dtype_of, made, sizes_of

@@ -28,7 +28,7 @@ import numpy
 from ..core.where import MARK
 from . import calls, refusals
 from .generate import Front, specialise
-from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
+from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
 class Operation(Protocol):
@@ -250,4 +250,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "public_form", "publish", "renamed", "surface", "variant"]  # fmt: skip
+           "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip

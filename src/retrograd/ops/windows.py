@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import dtypes
+from ..core.dtypes import c_name
 from ..core.tensor import Tensor, strided
-from ..core.tensor import _c_name as c_name
 from .create import empty, made, ones, place_of, tensor
 from .elementary import cos, exp, sin, sqrt
 from .ranges import arange, linspace
