@@ -29,7 +29,7 @@ CASES: list[tuple[str, type[Exception], str]] = [
     ("torch.ones(3)[1.5]", IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)"),
     ("torch.ones(3)[torch.tensor([7])]", IndexError, "index 7 is out of bounds for dimension 0 with size 3"),
     ("torch.tensor([1, 2]).mean()", RuntimeError, "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long"),
-    ("torch.cat([])", RuntimeError, "expected a non-empty list of Tensors"),
+    ("torch.cat([])", ValueError, "expected a non-empty list of Tensors"),
     ("torch.cat([torch.ones(2), torch.ones(1, 2)])", RuntimeError, "Tensors must have same number of dimensions: got 1 and 2"),
     ("torch.stack([torch.ones(2), torch.ones(3)])", RuntimeError, "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1"),
     ("torch.tensor([[1], [1, 2]])", ValueError, "expected sequence of length 1 at dim 1 (got 2)"),

@@ -44,9 +44,9 @@ def weighted(outs: list[Any]) -> Any:
     for out in outs:
         if out.requires_grad:
             flat = out.real + 0.5 * out.imag if out.is_complex() else out
-            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).reshape(tuple(flat.shape)).tolist()
+            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).tolist()
             torch = oracle if isinstance(out, oracle.Tensor) else retrograd
-            total = total + (flat * torch.tensor(weights, dtype=flat.dtype)).sum()
+            total = total + (flat * torch.tensor(weights, dtype=flat.dtype).reshape(flat.shape)).sum()
     return total
 
 

@@ -512,8 +512,8 @@ def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 def element_strides(array: Any) -> tuple[int, ...]:
     """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
-    if array.size == 0 or (array.flags.c_contiguous and 1 not in array.shape):
-        return contiguous_strides(array.shape)
+    if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
+        return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize
     return tuple(step // size for step in array.strides)
 

@@ -21,7 +21,7 @@ from ..core.tensor import (
     wrap,
 )
 from ..kernels import text
-from .inner import _as_strided_of, to_dtype
+from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
 from .table import op, surface
 
@@ -33,7 +33,8 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
         return np.array(self, order="C")
     if memory_format is channels_last and self.ndim == 4:
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
-    return np.array(self, order="K")
+    # What lies several times at one place has no order of memory to keep.
+    return np.array(self, order="C" if 0 in self.strides else "K")
 
 
 clone_block.derivative(self=lambda F, g: g)
@@ -356,7 +357,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
         return copied
     flat = copied.ravel(order="K").view(array.dtype)
     start = (address(array) - address(memory)) // array.itemsize
-    return _as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
+    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
 
 
 def _like(x: Tensor, array: Any) -> Tensor:

@@ -16,8 +16,13 @@ from . import (
     cast,
     compare,
     convolve,
+    copies,
     create,
+<<<<<<< HEAD
     distance,
+=======
+    differences,
+>>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
     elementary,
     fft,
     index,
@@ -25,14 +30,27 @@ from . import (
     join,
     linalg,
     operators,
+    overwrite,
     pad,
+    parts,
+    pieces,
     pool,
     random,
+<<<<<<< HEAD
     ranges,
+=======
+    rearrange,
+>>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
     reduce,
     resample,
+    resize,
     rounding,
+<<<<<<< HEAD
     scan,
+=======
+    scatter,
+    search,
+>>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
     shape,
     sort,
     special,
@@ -80,9 +98,16 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
+<<<<<<< HEAD
     "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "distance",
     "elementary", "fft", "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random",
     "ranges", "reduce", "resample", "rounding", "scan", "shape", "sort", "special", "spectra", "statistics",
     "windows",
+=======
+    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "copies", "create",
+    "differences", "elementary", "index", "inner", "install", "join", "linalg", "operators", "overwrite", "pad",
+    "parts", "pieces", "pool", "random", "rearrange", "reduce", "resample", "resize", "rounding", "scatter", "search",
+    "shape", "sort", "special",
+>>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
 ]  # fmt: skip
 install()

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
-
 from ..core import dtypes
-from ..core.levels import LEVEL
-from ..core.modes import recording
+from ..core.devices import module_of
 from ..core.size import Size
-from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
-from ..core.views import Geometry, bump, check_in_place, geometry
-from .calls import resized, write_array
-from .cast import clone, to
-from .inner import _as_strided_of, expand
-from .promote import broadcast_error, mismatch
-from .rules import check_parts
+from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
+from .cast import clone
+from .inner import as_strided_of, expand
+from .promote import broadcast_error
 from .table import ARRAYS, TENSORS, op, surface
 
 
-def _view(name: str, backward: str | None = None, **options: Any) -> Any:
+def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
+
+
+_RENAMED: dict[tuple[type, str], type] = {}
+
+
+def renamed(kind: type, name: str) -> type:
+    """The class of nodes ``kind`` under another name, as PyTorch has it for other forms of the same view."""
+    if name == kind.__name__:
+        return kind
+    if (kind, name) not in _RENAMED:
+        _RENAMED[kind, name] = type(name, (kind,), {"__slots__": (), "__module__": "builtins"})
+    return _RENAMED[kind, name]
 
 
 def ints(value: Any) -> tuple[int, ...]:
@@ -34,18 +40,31 @@ def ints(value: Any) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def spread(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
-    """Ints given as arguments, or as one sequence."""
+def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None) -> tuple[int, ...]:
+    """The ints of ``argument``, given one by one, as one sequence, or by name."""
+    if kwargs:
+        given = (*given, kwargs.pop(argument)) if argument in kwargs else given
+        for wrong in kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{wrong}'")
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = tuple(given[0])
+    elif not given:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
     try:
         return tuple(each.__index__() for each in given)
     except (AttributeError, TypeError):
-        wrong = next(each for each in given if not hasattr(each, "__index__"))
-        raise TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, but found element of type "
-            f"{type(wrong).__name__} at pos {given.index(wrong)}"
-        ) from None
+        raise _no_ints(name, argument, given) from None
+
+
+def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
+    position = next(i for i, each in enumerate(given) if not hasattr(each, "__index__"))
+    kind = type(given[position]).__name__
+    if position:
+        return TypeError(
+            f"{name}(): argument '{argument}' failed to unpack the object at pos {position + 1} with error \"type must be "
+            f'tuple of ints,but got {kind}"'
+        )
+    return TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
 
 
 # -- view and its kin ------------------------------------------------------------------------------------------------
@@ -55,7 +74,8 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     """``size`` with its -1 replaced by what a tensor of ``shape`` has left for it."""
     total = math.prod(shape)
     if any(each < -1 for each in size):
-        raise RuntimeError(f"invalid shape dimension {next(each for each in size if each < -1)}")
+        wrong = next(i for i, each in enumerate(size) if each < -1)
+        raise RuntimeError(f"invalid shape dimension {size[wrong]} at index {wrong} of shape {list(size)}")
     if -1 not in size:
         if math.prod(size) != total:
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
@@ -73,7 +93,7 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     return tuple(total // rest if each == -1 else each for each in size)
 
 
-@_view("view", "ViewBackward0")
+@view_op("view", "ViewBackward0")
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """The same elements in another shape, sharing their memory."""
     target = resolved(self.shape, size)
@@ -85,7 +105,7 @@ def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    return _as_strided_of(np)(self, target, strides)
+    return as_strided_of(np)(self, target, strides)
 
 
 view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
@@ -118,7 +138,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
     return None if at != -1 else tuple(result)
 
 
-@_view("reshape_alias", "ReshapeAliasBackward0")
+@view_op("reshape_alias", "ReshapeAliasBackward0")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """What ``view`` gives, of a tensor that is not contiguous."""
     return view_block.op.kernel(np, self, size)
@@ -128,36 +148,52 @@ reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 @surface(function=False)
-def view(input: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
     if size and isinstance(size[0], dtypes.dtype):
         return _view_dtype(input, size[0])
     if dtype is not None:
         return _view_dtype(input, dtype)
-    return view_block(input, spread("view", size))
+    return view_block(input, spread("view", size, "size", kwargs))
 
 
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
-    if input.dtype is target:
-        return alias(input)
-    have, want = input._array.itemsize, target.itemsize
-    if have != want and input.dim() == 0:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {dtypes.scalar_name(input.dtype)} as {dtypes.scalar_name(target)} "
-            "(different element sizes)"
-        )
-    if want > have and input._array.shape[-1] % (want // have):
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {want // have} to view {dtypes.scalar_name(input.dtype)} as "
-            f"{dtypes.scalar_name(target)} (different element sizes), but got {input._array.shape[-1]}"
-        )
-    return view_dtype(input, target.numpy)
+    """The memory read as another dtype: outside the graph and, as in PyTorch, with no ``_base``."""
+    array = input._array
+    have, want = array.itemsize, target.itemsize
+    names = f"view {dtypes.scalar_name(input.dtype)} as {dtypes.scalar_name(target)} (different element sizes)"
+    if have != want and not array.ndim:
+        raise RuntimeError("self.dim() cannot be 0 to " + names)
+    steps = element_strides(array)
+    if have != want and steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to {names}, but got {steps[-1]}")
+    if want > have:
+        _check_wider(input, want // have, steps, names)
+    if have == want:
+        return input.detach() if input.dtype is target else _reread(input, array.view(target.numpy))
+    step = target.itemsize
+    start = as_strided_of(module_of(array))(array, (array.nbytes // have,), (have,)).view(target.numpy)
+    shape = (*array.shape[:-1], array.shape[-1] * have // step)
+    return _reread(input, as_strided_of(module_of(array))(start, shape, (*array.strides[:-1], step)))
 
 
-@op(view=True, name="view_dtype", function=False, method=False)
-def view_dtype(np: Any, self: Any, /, target: Any) -> Any:
-    """The same memory read as elements of another dtype."""
-    return self.view(target)
+def _reread(input: Tensor, array: Any) -> Tensor:
+    result = input.detach()
+    result._array = array
+    return result
+
+
+def _check_wider(input: Tensor, ratio: int, steps: tuple[int, ...], names: str) -> None:
+    last = input._array.shape[-1]
+    if last % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to {names}, but got {last}")
+    if input.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} to {names}, but got {input.storage_offset()}"
+        )
+    for dim, step in enumerate(steps[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} to {names}, but got {step}")
 
 
 @surface(function=False)
@@ -178,8 +214,7 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 @surface()
 def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy."""
-    given = shape or (kwargs["shape"],)
-    size = resolved(input._array.shape, spread("reshape", given))
+    size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
     array = input._array
     if array.flags.c_contiguous:
         return view_block(input, size)
@@ -238,14 +273,14 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension ``dim`` made several, of ``sizes`` (one may be -1)."""
     shape = input._array.shape
-    if not shape:
-        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     at = dimension(dim, len(shape))
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    if sizes.count(-1) > 1:
+        raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
     known = math.prod(each for each in sizes if each != -1)
-    if known != shape[at] if -1 not in sizes else known == 0 or shape[at] % known:
+    if (shape[at] % known if known else shape[at]) if -1 in sizes else known != shape[at]:
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
             "input tensor"
@@ -253,7 +288,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:at], *resolved((shape[at],), sizes), *shape[at + 1 :]))
 
 
-@_view("alias", "AliasBackward0")
+@view_op("alias", "AliasBackward0")
 def alias(np: Any, self: Any, /) -> Any:
     """A view of the whole tensor."""
     return self.view()
@@ -265,7 +300,7 @@ alias.derivative(self=lambda F, g: g)
 # -- Dimensions of size one ------------------------------------------------------------------------------------------
 
 
-@_view("unsqueeze", "UnsqueezeBackward0")
+@view_op("unsqueeze", "UnsqueezeBackward0")
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
     """A new dimension of size 1 in front of dimension ``dim``."""
     return np.expand_dims(self, dim)
@@ -280,7 +315,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
-@_view("squeeze_all", "SqueezeBackward0")
+@view_op("squeeze_all", "SqueezeBackward0")
 def squeeze_all(np: Any, self: Any, /) -> Any:
     """Without the dimensions of size 1."""
     return self.reshape(tuple(size for size in self.shape if size != 1)) if self.flags.c_contiguous else self.squeeze()
@@ -289,7 +324,7 @@ def squeeze_all(np: Any, self: Any, /) -> Any:
 squeeze_all.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@_view("squeeze_dim", "SqueezeBackward1")
+@view_op("squeeze_dim", "SqueezeBackward1")
 def squeeze_dim(np: Any, self: Any, /, dim: int) -> Any:
     """Without dimension ``dim`` if its size is 1."""
     return self.squeeze(dim) if self.ndim and self.shape[dim] == 1 else self.view()
@@ -298,9 +333,11 @@ def squeeze_dim(np: Any, self: Any, /, dim: int) -> Any:
 squeeze_dim.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@_view("squeeze_dims", "SqueezeBackward2")
+@view_op("squeeze_dims", "SqueezeBackward2")
 def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Without those of ``dims`` whose size is 1."""
+    if not self.ndim:
+        return self.view()
     return self.squeeze(tuple(dim for dim in dims if self.shape[dim] == 1))
 
 
@@ -313,7 +350,11 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
-        return squeeze_dims(input, tuple(dimension(each, input._array.ndim) for each in dim))
+        dims = tuple(dimension(each, input._array.ndim) for each in dim)
+        if len(set(dims)) != len(dims):
+            twice = next(each for each in dims if dims.count(each) > 1)
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+        return squeeze_dims(input, dims)
     return squeeze_dim(input, dimension(dim, input._array.ndim))
 
 
@@ -321,9 +362,9 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 
 @surface(function=False, name="expand")
-def expand_method(input: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
-    return expand(input, spread("expand", size))
+    return expand(input, spread("expand", size, "size", kwargs))
 
 
 @surface(function=False)
@@ -340,23 +381,35 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 @surface(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape to which shapes broadcast together."""
-    merged: tuple[int, ...] = ()
-    for shape in shapes:
-        each = (shape,) if isinstance(shape, int) else tuple(shape)
-        if mismatch(merged, each) is not None:
-            raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-        longest = max(len(merged), len(each))
-        left, right = (1,) * (longest - len(merged)) + merged, (1,) * (longest - len(each)) + each
-        merged = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+    """The shape to which shapes (ints count as shapes of one dimension) broadcast together.
+
+    >>> import retrograd as torch
+    >>> torch.broadcast_shapes((2, 1), 3)
+    torch.Size([2, 3])
+    """
+    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    merged = [1] * max(map(len, given), default=0)
+    for position, shape in enumerate(given):
+        for back in range(1, len(shape) + 1):
+            if shape[-back] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if shape[-back] in (1, merged[-back]):
+                continue
+            if merged[-back] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[-back]} at -{back}! Mismatching argument at "
+                    f"index {position} had {shape}; but expected shape should be broadcastable to {merged}"
+                )
+            merged[-back] = shape[-back]
     return Size(merged)
 
 
 @surface(method=False)
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors stretched to a common shape."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
+    for position, each in enumerate(tensors):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
     error = broadcast_error(tensors)
     if error is not None:
         raise error
@@ -367,7 +420,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 # -- Permuting -------------------------------------------------------------------------------------------------------
 
 
-@_view("transpose", "TransposeBackward0")
+@view_op("transpose", "TransposeBackward0")
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
@@ -376,14 +429,20 @@ def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
 transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1))
 
 
-@surface(aliases=("swapaxes", "swapdims"))
+@surface(aliases=("swapdims",))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, without copying."""
     ndim = input._array.ndim
     return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
 
 
-@_view("t", "TBackward0")
+@surface()
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two dimensions exchanged, without copying; another name of :func:`transpose`."""
+    return transpose(input, axis0, axis1)
+
+
+@view_op("t", "TBackward0")
 def t_block(np: Any, self: Any, /) -> Any:
     """A matrix with rows and columns exchanged."""
     return self.T
@@ -400,7 +459,7 @@ def t(input: Tensor) -> Tensor:
     return t_block(input)
 
 
-@_view("permute", "PermuteBackward0")
+@view_op("permute", "PermuteBackward0")
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Dimensions in another order."""
     return self.transpose(dims)
@@ -416,7 +475,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 @surface()
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Dimensions in the order ``dims``, without copying."""
-    given = spread("permute", dims or (kwargs["dims"],))
+    given = spread("permute", dims, "dims", kwargs)
     ndim = input._array.ndim
     if len(given) != ndim:
         raise RuntimeError(
@@ -433,6 +492,8 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions ``source`` moved to ``destination``, the others in their order."""
     ndim = input._array.ndim
+    if not ndim and ints(source) and len(ints(source)) == len(ints(destination)):
+        return alias(input)
     sources = [dimension(each, ndim) for each in ints(source)]
     targets = [dimension(each, ndim) for each in ints(destination)]
     if len(sources) != len(targets):
@@ -449,48 +510,71 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute_block(input, order)
 
 
-@surface(function=False, name="adjoint")
+@surface()
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
-    if input._array.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mH is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
-        )
-    result = transpose(input, -2, -1)
-    return result.conj() if input.is_complex() else result
+    return _adjoint(input, "adjoint()")
+
+
+def _adjoint(x: Tensor, name: str) -> Tensor:
+    result = _matrix_turned(x, name)
+    return result.conj() if x.is_complex() else result
+
+
+def _matrix_turned(x: Tensor, name: str) -> Tensor:
+    ndim = x._array.ndim
+    if ndim == 0:
+        _deprecated(f"Tensor.{name} is deprecated on 0-D tensors. " + (
+            "This function is the identity in these cases." if name == "mT" else "Consider using x.conj()."
+        ))  # fmt: skip
+        return x
+    if ndim == 1:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return transpose(x, -2, -1)
+
+
+def _deprecated(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=5)
 
 
 def _turned(self: Tensor) -> Tensor:
     ndim = self._array.ndim
-    return permute_block(self, tuple(range(ndim - 1, -1, -1))) if ndim != 2 else _numpy_t(self)
-
-
-def _numpy_t(self: Tensor) -> Tensor:
-    return permute_block(self, (1, 0))
-
-
-def _matrix_turned(self: Tensor) -> Tensor:
-    if self._array.ndim == 0:
-        return self
-    if self._array.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
+    if ndim == 0:
+        _deprecated("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif ndim != 2:
+        _deprecated(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
-    return transpose(self, -2, -1)
+    return permute_block(self, tuple(range(ndim - 1, -1, -1)))
+
+
+def _mt(self: Tensor) -> Tensor:
+    return _matrix_turned(self, "mT")
+
+
+def _mh(self: Tensor) -> Tensor:
+    return _adjoint(self, "mH")
 
 
 def _h(self: Tensor) -> Tensor:
-    if self._array.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor.")
-    return self if self._array.ndim == 0 else adjoint(self)
+    ndim = self._array.ndim
+    if ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
+    return _adjoint(self, "H")
 
 
 PROPERTIES = {
     "T": property(_turned, doc="Dimensions in reverse order."),
-    "mT": property(_matrix_turned, doc="The last two dimensions exchanged."),
+    "mT": property(_mt, doc="The last two dimensions exchanged."),
     "H": property(_h, doc="A matrix transposed and conjugated."),
-    "mH": property(adjoint, doc="The last two dimensions exchanged, conjugated."),
+    "mH": property(_mh, doc="The last two dimensions exchanged, conjugated."),
 }
+<<<<<<< HEAD
 
 
 # -- Selecting -------------------------------------------------------------------------------------------------------
@@ -1302,3 +1386,5 @@ def _c(x: Tensor) -> str:
     return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}.get(
         x.dtype.name, x.dtype.name
     )
+=======
+>>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
