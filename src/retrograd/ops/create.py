@@ -13,7 +13,7 @@ from ..core.dtypes import c_name, dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
 from .calls import write_array
 from .cast import OLD_TYPES, to, type_name
-from .inner import _as_strided_of
+from .inner import as_strided_of
 from .promote import common_dtype
 from .table import surface
 
@@ -150,7 +150,7 @@ def empty_strided(
     reach = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
     memory = place_of(device).empty(reach, kind)
     return made(
-        _as_strided_of(place_of(device))(memory, shape, tuple(step * kind.itemsize for step in steps)), requires_grad
+        as_strided_of(place_of(device))(memory, shape, tuple(step * kind.itemsize for step in steps)), requires_grad
     )
 
 

@@ -16,7 +16,8 @@ from .calls import write_array
 from .cast import to
 from .create import made, place_of
 from .pad import constant_pad_nd_block
-from .shape import roll, slice_block
+from .pieces import slice_block
+from .rearrange import roll
 from .table import TENSORS, op
 
 F: Any = TENSORS

@@ -18,11 +18,8 @@ from . import (
     convolve,
     copies,
     create,
-<<<<<<< HEAD
-    distance,
-=======
     differences,
->>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
+    distance,
     elementary,
     fft,
     index,
@@ -36,21 +33,15 @@ from . import (
     pieces,
     pool,
     random,
-<<<<<<< HEAD
     ranges,
-=======
     rearrange,
->>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
     reduce,
     resample,
     resize,
     rounding,
-<<<<<<< HEAD
     scan,
-=======
     scatter,
     search,
->>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
     shape,
     sort,
     special,
@@ -98,16 +89,9 @@ def add_method(name: str, function: Any) -> None:
 
 
 __all__ = [
-<<<<<<< HEAD
-    "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "create", "distance",
-    "elementary", "fft", "index", "inner", "install", "join", "linalg", "operators", "pad", "pool", "random",
-    "ranges", "reduce", "resample", "rounding", "scan", "shape", "sort", "special", "spectra", "statistics",
-    "windows",
-=======
     "activate", "add_method", "arithmetic", "attend", "bits", "cast", "compare", "convolve", "copies", "create",
-    "differences", "elementary", "index", "inner", "install", "join", "linalg", "operators", "overwrite", "pad",
-    "parts", "pieces", "pool", "random", "rearrange", "reduce", "resample", "resize", "rounding", "scatter", "search",
-    "shape", "sort", "special",
->>>>>>> 530f8210fc86afabcb7770f661ce339cccdc760d
+    "differences", "distance", "elementary", "fft", "index", "inner", "install", "join", "linalg", "operators",
+    "overwrite", "pad", "parts", "pieces", "pool", "random", "ranges", "rearrange", "reduce", "resample", "resize",
+    "rounding", "scan", "scatter", "search", "shape", "sort", "special", "spectra", "statistics", "windows",
 ]  # fmt: skip
 install()

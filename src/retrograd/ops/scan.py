@@ -17,8 +17,9 @@ from ..kernels import scanning
 from .arithmetic import add, mul, sub
 from .calls import modify
 from .named import named
+from .pieces import select_block, slice_block
 from .reduce import sum, wide
-from .shape import reshape, select_block, slice_block
+from .shape import reshape
 from .table import op, pointwise, surface
 
 # -- Steps -----------------------------------------------------------------------------------------------------------

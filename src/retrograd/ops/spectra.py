@@ -9,17 +9,9 @@ from ..core.tensor import Tensor, element_strides
 from .create import ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
 from .pad import pad
-from .shape import (
-    as_strided,
-    slice_block,
-    squeeze,
-    transpose,
-    unfold_backward,
-    unsqueeze,
-    view,
-    view_as_complex,
-    view_as_real,
-)
+from .parts import view_as_complex, view_as_real
+from .pieces import as_strided, slice_block, unfold_backward
+from .shape import squeeze, transpose, unsqueeze, view
 from .table import METHODS, surface
 
 NO_WINDOW = "A window was not provided. A rectangular window will be applied,"
