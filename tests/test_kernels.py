@@ -24,7 +24,8 @@ PLANNED = {"retrograd.ops.pad", "retrograd.ops.resample"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
 FAMILIES = (
-    "pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose", "fft", "scan", "distance",
+    "pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose", "activate", "losses",
+    "normalise", "embed", "fft", "scan", "distance",
 )  # fmt: skip
 
 

@@ -285,11 +285,17 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         return
     node = x._node
     if node is not None and node.__class__ is not AccumulateGrad:
-        text = f"Output {node.position} of {bare_name(node.node)} is a view and {what} modified inplace."
-    elif view.made == INFERENCE:
-        text = f"A view was created in inference mode and {what} modified inplace in normal mode."
+        shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
-        text = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled."
+        shown = "A view"
+    if view.made == MULTI_OUTPUT and shown != "A view":
+        text = f"{shown} and {what} modified inplace."
+    else:
+        mode, where_to = (
+            ("inference", "in normal mode") if view.made == INFERENCE else ("no_grad", "with grad mode enabled")
+        )
+        made = "was created" if shown == "A view" else "of a view which was created"
+        text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
     raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
@@ -403,8 +409,8 @@ def freed(node: Node) -> RuntimeError:
 
 
 def bare_name(node: Any) -> str:
-    """A node's name without ``Backward`` and number, as torch's errors give it."""
-    return str(type(node).__name__).rstrip("0123456789").removesuffix("Backward")
+    """A node's name as torch's errors give it: without ``Backward0``, or with ``Max1`` for ``MaxBackward1``."""
+    return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
 def type_string(array: Any) -> str:

@@ -30,10 +30,10 @@ def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if name == "t" and input._array.ndim > 2:
-            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         node = input._node
         check_in_place(input, input.requires_grad)
+        if name == "t" and input._array.ndim > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
         made = shown._node if recording() else None
         if made is not None and made is not node:
