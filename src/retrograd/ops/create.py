@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
-from ..core.dtypes import dtype
+from ..core.dtypes import c_name, dtype
 from ..core.tensor import Tensor, new, preserve_format, strided, wrap
 from .calls import write_array
 from .cast import OLD_TYPES, to, type_name
+from .inner import as_strided_of
 from .promote import common_dtype
 from .table import surface
 
@@ -28,16 +28,24 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
     return out.requires_grad_()
 
 
-def _place(device: Any) -> Any:
+def place_of(device: Any) -> Any:
     """The array module for a device."""
     return numpy if device is None and devices.get_default_device() is devices.CPU else devices.module_for(
         devices.as_device(device)
     )  # fmt: skip
 
 
-def sizes_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape given as ints or as one sequence of ints."""
-    if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
+def sizes_of(name: str, size: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
+    """A shape given as ints or as one sequence of ints, or as such by ``keyword``."""
+    if keyword is not None:
+        size = (keyword,)
+    if not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if len(size) == 1 and (not isinstance(size[0], (int, numpy.integer, Tensor)) or isinstance(size[0], bool)):
+        if isinstance(size[0], (str, bool)) or not hasattr(size[0], "__iter__"):
+            raise TypeError(
+                f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size[0]).__name__}"
+            )
         size = tuple(size[0])
     found = []
     for position, each in enumerate(size):
@@ -48,12 +56,14 @@ def sizes_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
             )
         count = each.__index__()
         if count < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {count}: {[int(one) for one in size]}")
         found.append(count)
     return tuple(found)
 
 
-def _dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
+def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     if value is None:
         return (default or dtypes.default.floating).numpy
     if not isinstance(value, dtype) and value not in (float, int, bool, complex):
@@ -62,22 +72,21 @@ def _dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
 
 
 def _filled(
-    name: str, size: tuple[Any, ...], fill: Any, out: Any, dtype: Any, layout: Any, device: Any, requires_grad: bool
+    name: str, shape: tuple[int, ...], fill: Any, out: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    shape = sizes_of(name, size)
     if out is not None:
-        target = out._array.dtype if dtype is None else _dtype_of(name, dtype)
+        target = out._array.dtype if dtype is None else dtype_of(name, dtype)
         write_array(out, numpy.full(shape, fill, target))
         return out
-    np = _place(device)
-    kind = _dtype_of(name, dtype)
+    np = place_of(device)
+    kind = dtype_of(name, dtype)
     array = np.zeros(shape, kind) if fill == 0 else np.ones(shape, kind) if fill == 1 else np.full(shape, fill, kind)
     return made(array, requires_grad)
 
 
 @surface(method=False)
 def zeros(
-    *size: Any, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Zeros of shape ``size`` (ints or one sequence).
@@ -87,35 +96,40 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    size = size or (_missing("zeros", "size"),)
-    return _filled("zeros", size, 0, out, dtype, layout, device, requires_grad)
-
-
-def _missing(name: str, argument: str) -> Any:
-    raise TypeError(f'{name}() received an invalid combination of arguments - got (), but expected "{argument}"')
+    return _filled("zeros", sizes_of("zeros", shape, size), 0, out, dtype, device, requires_grad)
 
 
 @surface(method=False)
 def ones(
-    *size: Any, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Ones of shape ``size`` (ints or one sequence)."""
-    size = size or (_missing("ones", "size"),)
-    return _filled("ones", size, 1, out, dtype, layout, device, requires_grad)
+    return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, device, requires_grad)
 
 
 @surface(method=False)
 def empty(
-    *size: Any, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of shape ``size`` whose elements are whatever the memory held."""
-    size = size or (_missing("empty", "size"),)
-    shape = sizes_of("empty", size)
+    sizes = sizes_of("empty", shape, size)
     if out is not None:
-        return _filled("empty", size, 0, out, dtype, layout, device, requires_grad)
-    return made(_place(device).empty(shape, _dtype_of("empty", dtype)), requires_grad)
+        return _filled("empty", sizes, 0, out, dtype, device, requires_grad)
+    return made(_laid_out(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
+
+
+def _laid_out(np: Any, shape: tuple[int, ...], kind: Any, memory_format: Any) -> Any:
+    """An empty array; in channels-last formats its dimension 1 comes last in memory."""
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    for name, rank in (("channels_last", 4), ("channels_last_3d", 5)):
+        if str(memory_format) == f"torch.{name}":
+            if len(shape) != rank:
+                raise RuntimeError(f"required rank {rank} tensor to use {name} format")
+            return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), kind), -1, 1)
+    return np.empty(shape, kind)
 
 
 @surface(method=False)
@@ -124,11 +138,50 @@ def empty_strided(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """An empty tensor with the given strides (in elements)."""
-    kind = _dtype_of("empty_strided", dtype)
-    reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = _place(device).empty(reach, kind)
-    array = numpy.ndarray(tuple(size), kind, memory, 0, tuple(s * kind.itemsize for s in stride))
-    return made(array, requires_grad)
+    shape, steps, kind = sizes_of("empty_strided", (size,)), tuple(stride), dtype_of("empty_strided", dtype)
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
+    if any(step < 0 for step in steps):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}"
+        )  # fmt: skip
+    reach = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+    memory = place_of(device).empty(reach, kind)
+    return made(
+        as_strided_of(place_of(device))(memory, shape, tuple(step * kind.itemsize for step in steps)), requires_grad
+    )
+
+
+@surface(method=False)
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An empty tensor without gaps whose dimensions follow each other in memory in the order ``physical_layout``.
+
+    >>> import retrograd as torch
+    >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    shape, order = sizes_of("empty_permuted", (size,)), tuple(physical_layout)
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for index, axis in enumerate(order):
+        if not 0 <= axis < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {index})."
+                "  NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if axis in order[:index]:
+            raise RuntimeError("Duplicate dim not allowed")
+    np = place_of(device)
+    array = np.empty(tuple(shape[axis] for axis in order), dtype_of("empty_permuted", dtype))
+    return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
 
 
 @surface(method=False)
@@ -137,15 +190,36 @@ def full(
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of shape ``size`` in which every element is ``fill_value``, which decides the dtype if none is given."""
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value = _number("full", fill_value)
     kind = dtype if dtype is not None else (dtypes.of_number(value) if out is None else None)
-    return _filled("full", (size,), value, out, kind, layout, device, requires_grad)
+    if kind is not None:
+        _fits(value, dtypes.as_dtype(kind))
+    return _filled("full", sizes_of("full", (size,)), value, out, kind, device, requires_grad)
+
+
+def _number(name: str, value: Any) -> Any:
+    """A number given as such or as a tensor without dimensions."""
+    if isinstance(value, Tensor) and not value._array.ndim:
+        return value.item()
+    if not isinstance(value, (int, float, complex, numpy.generic)):
+        kind = type(value).__name__
+        raise TypeError(f"{name}(): argument 'fill_value' (position 2) must be Number, not {kind}")
+    return value
+
+
+def _fits(value: Any, kind: dtype) -> None:
+    if isinstance(value, complex) and value.imag and not kind.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {c_name(kind)} without overflow")
 
 
 @surface(method=False)
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
-    return made(_place(device).asarray(s).astype(_dtype_of("scalar_tensor", dtype)), requires_grad)
+    _fits(s, dtypes.of(dtype_of("scalar_tensor", dtype)))
+    return made(place_of(device).asarray(s).astype(dtype_of("scalar_tensor", dtype)), requires_grad)
 
 
 @surface(method=False)
@@ -154,113 +228,21 @@ def eye(
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """The n × m identity matrix (``m`` is ``n`` by default)."""
-    for name, value in (("n", n), ("m", m)):
+    for position, (name, value) in enumerate((("n", n), ("m", m))):
+        if value is not None and not hasattr(value, "__index__"):
+            raise TypeError(
+                f"eye(): argument '{name}' (position {position + 1}) must be int, not {type(value).__name__}"
+            )
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return _into(out, made(_place(device).eye(n, m, dtype=_dtype_of("eye", dtype)), requires_grad))
+    return into(out, made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad))
 
 
-def _into(out: Tensor | None, result: Tensor) -> Tensor:
+def into(out: Tensor | None, result: Tensor) -> Tensor:
     if out is None:
         return result
     write_array(out, result._array)
     return out
-
-
-@surface(method=False)
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """Numbers from ``start`` to below ``end`` in steps of ``step``; of one argument, from 0 to below it.
-
-    int64 if all arguments are integers, else of the default dtype.
-    """
-    if end is None:
-        start, end = 0, start
-    bounds = [each.item() if isinstance(each, Tensor) else each for each in (start, end, step)]
-    _check_range(*bounds)
-    whole = all(isinstance(each, (int, numpy.integer)) for each in bounds)
-    kind = _dtype_of("arange", dtype, dtypes.int64 if whole else None)
-    first, last, stride = bounds
-    count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
-    np = _place(device)
-    if whole:
-        array = (first + stride * np.arange(count, dtype=np.int64)).astype(kind)
-    else:
-        array = (first + stride * np.arange(count, dtype=np.float64)).astype(kind)
-    return _into(out, made(array, requires_grad))
-
-
-def _check_range(start: Any, end: Any, step: Any) -> None:
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not all(math.isfinite(each) for each in (start, end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-
-
-@surface(method=False, name="range")
-def _range(
-    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
-    warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
-    )
-    _check_range(start, end, step)
-    count = math.floor((end - start) / step) + 1
-    array = (start + step * _place(device).arange(count, dtype=numpy.float64)).astype(_dtype_of("range", dtype))
-    return made(array, requires_grad)
-
-
-@surface(method=False)
-def linspace(
-    start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included."""
-    start, end = (each.item() if isinstance(each, Tensor) else each for each in (start, end))
-    kind = _dtype_of("linspace", dtype, dtypes.default.complex if isinstance(start + end, complex) else None)
-    return _into(out, made(_even(_place(device), "linspace", start, end, steps, kind), requires_grad))
-
-
-def _even(np: Any, name: str, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if kind.kind in "iub":
-        work: Any = np.dtype(np.float64)
-        start, end = int(start), int(end)
-    else:
-        work = np.dtype(np.float32) if kind in dtypes.SHORT else kind
-    if steps == 1:
-        return np.asarray([start]).astype(kind)
-    low, high = np.asarray(start).astype(work), np.asarray(end).astype(work)
-    stride = ((high - low) / work.type(max(steps - 1, 1))).astype(work)
-    count = np.arange(steps)
-    half = steps // 2
-    up = low + stride * count.astype(work)
-    down = high - stride * (steps - 1 - count).astype(work)
-    values = np.where(count < half, up, down)
-    return (np.trunc(values) if kind.kind in "iu" else values).astype(kind)
-
-
-@surface(method=False)
-def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
-    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
-    start, end = (each.item() if isinstance(each, Tensor) else each for each in (start, end))
-    kind = _dtype_of("logspace", dtype)
-    np = _place(device)
-    exponents = _even(np, "logspace", start, end, steps, np.dtype(np.float64))
-    return _into(out, made(np.power(float(base), exponents).astype(kind), requires_grad))
 
 
 # -- From data -------------------------------------------------------------------------------------------------------
@@ -283,7 +265,7 @@ def tensor(
     """
     kind = data.__class__
     if kind is float and dtype is None and device is None:
-        return made(_place(None).array(data, dtypes.default.floating.numpy), requires_grad)
+        return made(place_of(None).array(data, dtypes.default.floating.numpy), requires_grad)
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -292,7 +274,7 @@ def tensor(
             stacklevel=2,
         )
     if dtype is not None:
-        _dtype_of("tensor", dtype)
+        dtype_of("tensor", dtype)
     array = array_of(data, None if dtype is None else dtypes.as_dtype(dtype))
     place = devices.as_device(device) if device is not None else _own_place(data)
     return made(devices.move(array, place), requires_grad)
@@ -484,24 +466,70 @@ def asarray(
 @surface(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor on the memory of an object with the buffer protocol."""
+    try:
+        length = memoryview(buffer).nbytes
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    size = dtype_of("frombuffer", dtype).itemsize
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count > 0 and offset + count * size > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({length} bytes)"
+        )
+    if count < 0 and (length - offset) % size:
+        raise ValueError(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({size})"
+        )
     return made(numpy.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset), requires_grad)
+
+
+@surface(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array (one with ``__dlpack__``)."""
+    if isinstance(ext_tensor, Tensor):
+        found = ext_tensor.detach()
+    else:
+        found = wrap(numpy.from_dlpack(ext_tensor))
+    return to(found.clone() if copy else found, device)
+
+
+@surface(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
+    device: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A 1-d tensor of ``size`` elements on a file; ``shared``: what is written to the tensor is written to the file."""
+    kind = dtype_of("from_file", dtype)
+    if shared:
+        with open(filename, "ab") as file:  # as long as it has to be
+            file.truncate(max(file.tell(), (size or 0) * kind.itemsize))
+    return wrap(numpy.asarray(numpy.memmap(filename, kind, "r+" if shared else "c", shape=(size or 0,))))
 
 
 # -- Like another ----------------------------------------------------------------------------------------------------
 
 
-def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, str]:
+def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    kind = input._array.dtype if dtype is None else _dtype_of(name, dtype)
+    kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
     np = devices.module_for(input.device if device is None else devices.as_device(device))
     dense = memory_format in (None, preserve_format)
-    return np, kind, "K" if dense else "C"
+    return np, kind, None if dense else memory_format
 
 
-def _blank(np: Any, input: Tensor, kind: Any, order: str) -> Any:
+def _blank(np: Any, input: Tensor, kind: Any, form: Any) -> Any:
     array = input._array
-    if order == "K" and not array.flags.c_contiguous and 0 not in array.strides:
+    if form is not None:
+        return _laid_out(np, array.shape, kind, form)
+    if not array.flags.c_contiguous and 0 not in array.strides:
         return np.empty_like(array, dtype=kind, order="K")
     return np.empty(array.shape, kind)
 
@@ -511,8 +539,8 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format,
     ) -> Tensor:  # fmt: skip
-        np, kind, order = _like(name, input, dtype, device, memory_format)
-        array = _blank(np, input, kind, order)
+        np, kind, form = _like(name, input, dtype, device, memory_format)
+        array = _blank(np, input, kind, form)
         if fill is not None:
             array.fill(fill)
         return made(array, requires_grad)
@@ -533,8 +561,9 @@ def full_like(
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
     """A tensor like ``input`` in which every element is ``fill_value``."""
-    np, kind, order = _like("full_like", input, dtype, device, memory_format)
-    array = _blank(np, input, kind, order)
+    np, kind, form = _like("full_like", input, dtype, device, memory_format)
+    _fits(fill_value, dtypes.of(kind))
+    array = _blank(np, input, kind, form)
     array[...] = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     return made(array, requires_grad)
 
@@ -545,26 +574,60 @@ def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
 
 @surface(function=False)
 def new_zeros(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **rest: Any,
 ) -> Tensor:
     """Zeros of shape ``size`` with the dtype and device of this tensor."""
-    return zeros(*size, **_options(input, dtype, device), requires_grad=requires_grad)
+    sizes = sizes_of("new_zeros", shape, size)
+    return _filled("new_zeros", sizes, 0, None, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
 def new_ones(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **rest: Any,
 ) -> Tensor:
     """Ones of shape ``size`` with the dtype and device of this tensor."""
-    return ones(*size, **_options(input, dtype, device), requires_grad=requires_grad)
+    sizes = sizes_of("new_ones", shape, size)
+    return _filled("new_ones", sizes, 1, None, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)
 def new_empty(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **rest: Any,
 ) -> Tensor:
     """An empty tensor of shape ``size`` with the dtype and device of this tensor."""
-    return empty(*size, **_options(input, dtype, device), requires_grad=requires_grad)
+    return empty(sizes_of("new_empty", shape, size), **_options(input, dtype, device), requires_grad=requires_grad)
+
+
+@surface(function=False)
+def new_empty_strided(
+    input: Tensor,
+    size: Any,
+    stride: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **rest: Any,
+) -> Tensor:
+    """An empty tensor of shape ``size`` and of these strides, with the dtype and device of this tensor."""
+    return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @surface(function=False)

@@ -34,7 +34,7 @@ from .matrices import (
 from .named import named
 from .products import matmul
 from .promote import mismatch
-from .reduce import product_of_others
+from .scan import product_of_others
 from .shape import permute_block, reshape
 from .table import ARRAYS, TENSORS, surface
 
