@@ -5,6 +5,7 @@ Every ``dtype`` is made once, here. The rest of the package asks ``of(array.dtyp
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import ml_dtypes
@@ -216,6 +217,34 @@ def scalar_name(each: dtype) -> str:
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
     """torch's error for a kernel that does not exist for an element type."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(of(array_dtype))}'")
+
+
+def converted(value: Any, target: Any) -> Any:
+    """A Python number as a 0-d array of NumPy's dtype ``target``; RuntimeError if it does not fit, as in torch."""
+    kind = target.kind
+    if kind == "b":
+        return numpy.asarray(bool(value))
+    if kind == "c":
+        return numpy.asarray(value).astype(target)
+    fits = not isinstance(value, complex) or value.imag == 0
+    number = value.real if isinstance(value, complex) else value
+    if fits and kind in "iu":
+        limits = numpy.iinfo(target)
+        # Unsigned numbers count down from 0 as well: -1 is the largest.
+        fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
+        number = int(number) % (limits.max + 1) if fits and kind == "u" else number
+    elif fits and math.isfinite(number):
+        fits = abs(number) <= finfo(of(target)).max
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
+    return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
+
+
+_FIXED_WIDTH = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "int64_t",
+    "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t",
+    "uint32": "uint32_t", "uint64": "uint64_t",
+}  # fmt: skip
 
 
 def of_number(value: Any) -> dtype:

@@ -534,6 +534,13 @@ def _c_name(each: dtype) -> str:
             "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(each.name, each.name)  # fmt: skip
 
 
+def c_name(each: dtype) -> str:
+    """The name of a dtype in C, which torch uses in some of its errors."""
+    return {"float32": "float", "float64": "double", "complex64": "c10::complex<float>", "float16": "c10::Half",
+            "complex128": "c10::complex<double>", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int",
+            "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(each.name, each.name)  # fmt: skip
+
+
 NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "

@@ -16,7 +16,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import bump
 from ..kernels import indexing
 from .calls import at_hand, modify, write_array
-from .create import array_of
+from .data import array_of
 from .inner import expand
 from .shape import alias, select_block, slice_block, unsqueeze_block
 from .table import ARRAYS, TENSORS, op, surface

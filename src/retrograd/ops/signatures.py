@@ -85,7 +85,7 @@ class Parameter:
     def takes(self, value: Any, function: str) -> bool:
         """Whether ``value`` is of its type."""
         if value is None:
-            return self.nullable
+            return self.nullable or self.kind == "object"
         if self.kind == "Tensor":
             return isinstance(value, Tensor) or (function in TAKE_NUMBERS and _is_number(value))
         if self.kind.endswith("[]"):
