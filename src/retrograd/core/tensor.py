@@ -23,7 +23,7 @@ from .devices import CPU, device
 from .dtypes import dtype
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, Node, Output, hooks_of
-from .size import Size
+from .size import Size, size_of
 
 if TYPE_CHECKING:
     from .views import View
@@ -127,12 +127,12 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._array.shape)
+        return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension ``dim``."""
         if dim is None:
-            return Size(self._array.shape)
+            return size_of(Size, self._array.shape)
         return self._array.shape[dimension(dim, self._array.ndim)]
 
     def stride(self, dim: int | None = None) -> Any:

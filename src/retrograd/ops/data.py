@@ -10,10 +10,10 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor, wrap
 from .cast import to
 from .create import _dtype_of, made, place_of
-from .signatures import kind_of
 from .table import surface
 
 

@@ -9,13 +9,13 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
+from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, c_name, new, wrap
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of
 from .shape import alias
-from .signatures import kind_of
 from .table import surface
 
 

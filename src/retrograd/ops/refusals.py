@@ -16,6 +16,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from ..core import where
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
 from .calls import compiled
@@ -71,7 +72,7 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
     for index, each in enumerate(listed):
         if not isinstance(each, Tensor):
-            kind = signatures.kind_of(each)
+            kind = kind_of(each)
             return f"expected Tensor as element {index} in argument {start}, but got {kind}"
     return None
 
