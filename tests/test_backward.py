@@ -462,3 +462,139 @@ def test_edges_can_stand_for_tensors() -> None:
     y = x * x
     edge = graph.get_gradient_edge(y)
     assert torch.autograd.grad(y * 5, [edge])[0].tolist() == [5.0]
+
+
+def test_an_edge_can_be_differentiated_and_made_by_hand() -> None:
+    x = leaf(2, 3)
+    y = x * x
+    edge = graph.GradientEdge(y.grad_fn, 0)
+    assert torch.autograd.grad(edge, x, torch.ones(2), retain_graph=True)[0].tolist() == [4.0, 6.0]
+    assert torch.autograd.grad((y * 5).sum(), edge)[0].tolist() == [5.0, 5.0]
+
+
+def test_a_node_can_be_called() -> None:
+    x, w = leaf(2), leaf(5)
+    y = x * w
+    dx, dw = y.grad_fn(torch.ones(1))
+    assert dx.tolist() == [5.0] and dw.tolist() == [2.0] and dx.requires_grad
+    with torch.no_grad():
+        assert not y.grad_fn(torch.ones(1))[0].requires_grad
+    accumulate = y.grad_fn.next_functions[0][0]
+    assert isinstance(accumulate, graph.Node) and isinstance(y.grad_fn, graph.Node)
+    assert accumulate(torch.ones(1)) == () and x.grad.tolist() == [1.0]
+
+
+def test_a_dictionary_of_inputs() -> None:
+    x, w = leaf(2), leaf(5)
+    found = torch.autograd.grad(x * w, {"x": x, "w": w})
+    assert {name: each.item() for name, each in found.items()} == {"x": 5.0, "w": 2.0}
+    (x * w).backward(inputs={"x": x})
+    assert x.grad.item() == 5.0 and w.grad is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda y, x: y.backward([1.0, 2.0]), TypeError, "gradients can be either Tensors or None, but got float"),
+        (lambda y, x: torch.autograd.backward(None), TypeError, "'NoneType' object is not iterable"),
+        (lambda y, x: torch.autograd.backward("y"), AssertionError, "Expected output to be a torch.Tensor"),
+        (lambda y, x: torch.autograd.grad(y, 1, y), TypeError, "'int' object is not iterable"),
+        (
+            lambda y, x: torch.autograd.grad(y, ["x"], y),
+            RuntimeError,
+            "all inputs have to be Tensors or GradientEdges, but got str",
+        ),
+        (
+            lambda y, x: y.backward(y, inputs=[None]),
+            RuntimeError,
+            "all inputs have to be Tensors or GradientEdges, but got NoneType",
+        ),
+        (
+            lambda y, x: y.backward(y, inputs=[torch.ones(1)]),
+            RuntimeError,
+            "can't retain_grad on Tensor that has requires_grad=False",
+        ),
+        (
+            lambda y, x: torch.autograd.grad(y.sum(), [x, leaf(1)]),
+            RuntimeError,
+            "The differentiated Tensor at index 1 appears to not have been used in the graph",
+        ),
+    ],
+)
+def test_what_can_not_be_differentiated(call: Any, error: Any, text: str) -> None:
+    x = leaf(1, 2)
+    with pytest.raises(error, match=text):
+        call(x * 2, x)
+
+
+def test_an_input_that_was_computed_retains_its_gradient() -> None:
+    x = leaf(3)
+    y = x * 2
+    (y * y).backward(inputs=[y])
+    assert y.grad.tolist() == [12.0] and x.grad is None and y.retains_grad
+
+
+def test_zeros_for_what_was_not_used_are_leaves_of_the_graph() -> None:
+    x, unused = leaf(1), leaf(1)
+    (zeros,) = torch.autograd.grad(x * 2, [unused], create_graph=True, materialize_grads=True)
+    assert zeros.requires_grad and zeros.item() == 0.0
+
+
+def test_accumulation_with_a_graph_makes_copies_and_without_adds_in_place() -> None:
+    x = leaf(3)
+    (x * x).backward(create_graph=True)
+    held = x.grad
+    assert type(held.grad_fn).__name__ == "CopyBackwards"
+    (x * x).backward()
+    assert x.grad is held and held.tolist() == [12.0] and held.requires_grad
+    (x * x).backward(create_graph=True)
+    assert x.grad is not held and held.tolist() == [12.0] and x.grad.tolist() == [18.0]
+    x.grad = torch.zeros(1)
+    x.grad = None
+    given = torch.ones(1, requires_grad=True)
+    x.backward(given, create_graph=True)
+    assert x.grad is not given and x.grad.data_ptr() != given.data_ptr()
+
+
+def test_a_gradient_is_laid_out_as_its_leaf() -> None:
+    x = torch.ones(3, 2).t().requires_grad_()
+    (x * 2).sum().backward()
+    assert x.grad.stride() == (1, 2)
+    x.grad = torch.zeros(1, 1).expand(2, 3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to"):
+        x.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "text"),
+    [
+        (5, TypeError, "expected tuple, but hook returned 'int'"),
+        ([torch.ones(2)], TypeError, "expected tuple, but hook returned 'list'"),
+        ((), RuntimeError, r"has returned an incorrect number of values \(got 0, but expected 1\)"),
+        ((1,), TypeError, "expected Variable, but hook returned 'int'"),
+        ((torch.ones(3),), RuntimeError, "has changed the size of value"),
+    ],
+)
+@pytest.mark.parametrize("when", ["register_hook", "register_prehook"])
+def test_what_a_nodes_hook_must_not_return(when: str, result: Any, error: Any, text: str) -> None:
+    x = leaf(1, 2)
+    y = x.exp()
+    getattr(y.grad_fn, when)(lambda *given: result)
+    with pytest.raises(error, match=text):
+        y.sum().backward()
+
+
+def test_a_hook_after_accumulation_returns_nothing() -> None:
+    x = leaf(1)
+    x.register_post_accumulate_grad_hook(lambda tensor: tensor)
+    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
+        (x * 2).backward()
+
+
+def test_a_nodes_hook_sees_gradients_in_the_shape_and_dtype_of_its_inputs() -> None:
+    a, b = torch.ones(2, 1, requires_grad=True), torch.ones(3, dtype=torch.float64, requires_grad=True)
+    y = a * b
+    seen: list[Any] = []
+    y.grad_fn.register_hook(lambda ins, outs: seen.extend((tuple(each.shape), each.dtype) for each in ins))
+    y.sum().backward()
+    assert seen == [((2, 1), torch.float32), ((3,), torch.float64)]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from typing import Any
+
 import pytest
 
 import retrograd as torch
@@ -31,6 +35,12 @@ def test_floating_and_complex_tensors_can_require_gradients(dtype: torch.dtype) 
 def test_a_comparison_is_outside_the_graph() -> None:
     x = torch.ones(2, requires_grad=True)
     assert (x > 0).grad_fn is None and not (x > 0).requires_grad
+
+
+def test_a_conversion_to_integers_is_outside_the_graph() -> None:
+    x = torch.ones(2, requires_grad=True)
+    for each in (x.long(), x.bool(), x.to(torch.int32).t(), x.type_as(x.long()), x.int().float()):
+        assert each.grad_fn is None and not each.requires_grad
 
 
 def test_leaves_and_computed_tensors() -> None:
@@ -167,3 +177,85 @@ def test_user_attributes_stay_on_a_tensor() -> None:
     x = torch.ones(1)
     x.note = "mine"
     assert x.note == "mine"
+
+
+def test_next_functions_list_only_what_can_have_a_gradient() -> None:
+    x, mask = torch.ones(2, requires_grad=True), torch.tensor([True, False])
+    assert [len(each.grad_fn.next_functions) for each in (x.masked_fill(mask, 0), x.index_select(0, mask.long()))] == [
+        1,
+        1,
+    ]
+    assert len(torch.where(mask, x, x).grad_fn.next_functions) == 2
+
+
+def test_saved_values_are_shown_as_pytorch_shows_them() -> None:
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    node = (x * w).grad_fn
+    assert node._saved_self is x and node._saved_other is w  # leaves are themselves
+    node = (x * 3).grad_fn
+    assert node._saved_self is None and node._saved_other.item() == 3 and node._saved_other.dtype is torch.int64
+    assert x.sum().grad_fn._saved_self_sym_sizes == (2, 3) and x[0].grad_fn._saved_self_sym_sizes == (2, 3)
+    assert not hasattr(x.sum().grad_fn, "_saved_self_shape")
+    assert x.exp().grad_fn._saved_result.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda x, y: setattr(x, "requires_grad", 1), RuntimeError, "requires_grad must be a bool"),
+        (
+            lambda x, y: x.requires_grad_("a"),
+            TypeError,
+            r"argument 'requires_grad' \(position 1\) must be bool, not str",
+        ),
+        (
+            lambda x, y: setattr(y, "requires_grad", True),
+            RuntimeError,
+            r"you can only change requires_grad flags of leaf variables\.$",
+        ),
+        (
+            lambda x, y: setattr(y, "requires_grad", False),
+            RuntimeError,
+            r"leaf variables\. If you want to use a computed",
+        ),
+        (
+            lambda x, y: setattr(x.long(), "requires_grad", True),
+            RuntimeError,
+            "only Tensors of floating point and complex dtype can require gradients",
+        ),
+        (
+            lambda x, y: torch.tensor([1], requires_grad=True),
+            RuntimeError,
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ),
+        (lambda x, y: delattr(x, "data"), RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"),
+    ],
+)
+def test_flags_that_can_not_be_set(change: Any, error: Any, text: str) -> None:
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(error, match=text):
+        change(x, x * 2)
+    assert x.requires_grad
+
+
+def test_deep_copies_share_memory_as_their_originals_do() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    whole, column, turned = copy.deepcopy((x, x[:, 1], x.t()))
+    whole[0, 1] = 9.0
+    assert column.tolist() == [9.0, 4.0] and turned[1, 0].item() == 9.0 and x[0, 1].item() == 1.0
+    assert column.stride() == (3,) and column.storage_offset() == 1 and not column._is_view()
+
+
+def test_a_pickled_result_comes_back_as_a_leaf() -> None:
+    back = pickle.loads(pickle.dumps(torch.ones(2, requires_grad=True) * 2))
+    assert back.is_leaf and back.requires_grad and back.tolist() == [2.0, 2.0]
+
+
+def test_subclasses() -> None:
+    class Named(torch.Tensor):
+        title = "mine"
+
+    made = torch.ones(2, requires_grad=True).as_subclass(Named)
+    assert made.title == "mine" and type(made.grad_fn).__name__ == "AliasBackward0"
+    assert repr(Named([1.0, 2.0])) == "Named([1., 2.])" and isinstance(made, torch.Tensor)
+    (made * 2).sum().backward()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import retrograd as torch
@@ -126,3 +128,181 @@ def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> N
             (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         found.append(y.tolist())
     assert found[0] == pytest.approx(found[1])
+
+
+def test_views_through_strides_know_their_memory() -> None:
+    x = torch.arange(6.0)
+    strided = x.as_strided((2,), (1,), 1)
+    assert strided.storage_offset() == 1 and strided[1:].storage_offset() == 2
+    assert x[2:3].expand(4).storage_offset() == 2 and x.unfold(0, 2, 2)[1].storage_offset() == 2
+    assert strided.as_strided((1,), (1,), 5).item() == 5.0  # offsets count from the start of the memory
+    assert strided.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def test_writing_through_strided_views_of_views_reaches_the_right_elements() -> None:
+    x = torch.arange(6.0, requires_grad=True)
+    base = x * 1
+    part = base.as_strided((2, 2), (2, 1), 2)[1]
+    part.mul_(torch.tensor([10.0, 20.0]))
+    base.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0, 1.0, 10.0, 20.0]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_made_without_recording_can_become_a_leaf(mode: Any) -> None:
+    base = torch.ones(2, 2)
+    with mode():
+        row = base[0]
+    row.requires_grad_()
+    (row * 3).sum().backward()
+    assert row.is_leaf and row.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_view_that_can_not_follow_its_base_can_still_be_read_without_recording(mode: Any) -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with mode():
+        view = base[0]
+    base.add_(1)
+    with mode():
+        assert (view * 2).item() == 4.0
+    assert view.requires_grad and view.grad is None and "grad_fn=<Invalid>" in repr(view)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+        view * 2
+    with pytest.raises(RuntimeError, match="mode and is being modified inplace"):
+        view.add_(1)
+
+
+def test_gradients_end_at_a_view_made_without_recording() -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base[0]
+    out = view * 3
+    assert view.requires_grad and view.is_leaf and out.grad_fn.next_functions[0] == (None, 0)
+    out.backward()
+    assert view.grad is None
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad"):
+        view.backward()
+
+
+def test_a_view_requires_gradients_with_its_base() -> None:
+    base = torch.ones(2)
+    view = base[0]
+    base.requires_grad_()
+    assert view.requires_grad and (view * 2).requires_grad
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        view.add_(1)
+
+
+def test_one_of_several_views_is_refused_by_its_node_or_the_mode() -> None:
+    base, w = torch.ones(2, 1), torch.ones(1, requires_grad=True)
+    with pytest.raises(
+        RuntimeError, match=r"A view was created in no_grad mode and is being .* returns multiple views"
+    ):
+        base.unbind()[0].add_(w)
+    with pytest.raises(RuntimeError, match=r"Output 1 of Unbind is a view and is being .* returns multiple views"):
+        (base * w).unbind()[1].add_(1)
+
+
+def test_retaining_moves_with_what_is_written_in_place() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    v = y[0]
+    y.retain_grad()
+    v.retain_grad()
+    v.mul_(3)  # y has a new node, by way of its view
+    (y.sum() + v).backward()
+    assert y.grad.tolist() == [2.0, 1.0] and v.grad.item() == 1.0
+    y = x * 2
+    v = y[0]
+    v.retain_grad()
+    y.mul_(3)  # v has a new node, by way of its base
+    assert v.retains_grad
+    (y.sum() + v * 5).backward()
+    assert v.grad.item() == 5.0
+
+
+def test_a_view_of_a_base_taken_out_of_its_graph_is_cut_off_when_that_is_modified() -> None:
+    x = torch.ones(2, requires_grad=True)
+    base = x * 2
+    view = base[0]
+    base.detach_()
+    base.mul_(5)
+    assert type(view.grad_fn).__name__ == "AsStridedBackward0"
+    view.backward()
+    assert x.grad is None
+
+
+def test_operands_that_overlap_are_found_by_their_memory() -> None:
+    x = torch.ones(2, 2)
+    for other in (x.t(), x.data.t(), x.detach()[0]):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
+            x.add_(other)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="single memory location"):
+        x.mul_(x.t())
+    assert x._version == 0
+
+
+def test_hooks_on_a_view_that_nothing_recorded_are_not_called() -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base[0]
+    calls: list[Any] = []
+    view.register_hook(calls.append).remove()
+    view.register_hook(calls.append)
+    (view * 2).backward()
+    assert calls == []
+
+
+def test_a_leaf_that_changes_shape_keeps_its_hooks_and_old_graphs_their_end() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 3).sum()
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(tuple(grad.shape)))
+    with torch.no_grad():
+        x.unsqueeze_(0)
+    assert torch.autograd.grad((x * 2).sum(), x)[0].shape == (1, 2) and seen == [(1, 2)]
+    assert torch.autograd.grad(y + x.sum(), x, retain_graph=True)[0].tolist() == [[1.0, 1.0]]
+    x.data = torch.ones(3)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_is_written_out_must_not_overlap_what_is_read() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for out in (x.t(), x[0], x[:1]):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
+            torch.mul(x, 2, out=out)
+    row = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[2, 2\]"):
+        torch.add(x, row, out=row)
+    assert torch.mul(x, 2, out=x) is x and x.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_a_result_that_is_resized_keeps_its_memory_where_it_can() -> None:
+    x = torch.zeros(4)
+    part = x[:0]
+    torch.add(torch.ones(3), 1, out=part)
+    assert x.tolist() == [2.0, 2.0, 2.0, 0.0] and part.shape == (3,)
+
+
+def test_copying_is_refused_by_the_graph_then_the_memory_then_the_shape() -> None:
+    leaf = torch.ones(1, 2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.copy_(leaf.t())
+    plain = torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        plain[:1].copy_(plain[:1].t())
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        plain.copy_(torch.ones(3))
+    with pytest.raises(RuntimeError, match=r"output with shape \[2, 2\] doesn't match the broadcast shape \[3, 2, 2\]"):
+        plain.copy_(torch.ones(3, 1, 1))
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(3\)"):
+        plain.masked_fill_(torch.ones(3) > 0, 1.0)
+
+
+def test_set_leaves_the_source_alone_and_refuses_to_be_recorded() -> None:
+    x, source = torch.zeros(2), torch.ones(3)
+    assert x.set_(source).tolist() == [1.0, 1.0, 1.0] and x._version == 1 and source._version == 0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch.ones(2, requires_grad=True).set_(source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -61,3 +62,37 @@ def test_both_sides_of_an_assignment_get_gradients() -> None:
     y[1:] = w * 3
     y.sum().backward()
     assert x.grad.tolist() == [2.0, 0.0, 0.0] and w.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (0, "invalid index of a 0-dim tensor"),
+        (-1, "index -1 is out of bounds for dimension 0 with size 0"),
+        (slice(None), r"slice\(\) cannot be applied to a 0-dim tensor"),
+        ((slice(None), slice(1, None)), "too many indices for tensor of dimension 0"),
+        ((0, 0), "too many indices for tensor of dimension 0"),
+        ((..., 0), "too many indices for tensor of dimension 0"),
+        ([0], "too many indices for tensor of dimension 0"),
+    ],
+)
+def test_what_a_number_is_not_indexed_by(index: Any, text: str) -> None:
+    with pytest.raises(IndexError, match=text):
+        torch.tensor(0.5)[index]
+
+
+def test_a_number_is_picked_by_a_condition_on_itself() -> None:
+    x = torch.tensor(0.5)
+    assert x[x > 0].tolist() == [0.5] and x[x < 0].tolist() == []
+    x[x > 0] = 2.0
+    assert x.item() == 2.0
+
+
+def test_strides_that_leave_the_memory_are_refused() -> None:
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="Negative strides are not supported"):
+        x.as_strided((2,), (-1,))
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        x.as_strided((-1,), (1,))
+    with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
+        x.resize_(-1)

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.ops import calls
+from retrograd.ops import generate
 from retrograd.ops.operation import ARRAYS, OPS
 from tests.samples import Sample, samples
 from tests.test_operations import leaves
@@ -21,7 +21,7 @@ from tests.weights import derivatives
 HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
-FAMILIES = ("pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg")
+FAMILIES = ("pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose")
 
 
 class Watched:
@@ -37,7 +37,9 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, module in list(sys.modules.items()):
-        arrays_only = not name.endswith((".random", ".text", ".calls", ".table", ".operation"))
+        arrays_only = not name.endswith(
+            (".random", ".text", ".calls", ".generate", ".nodes", ".promote", ".table", ".operation")
+        )
         if name.startswith(("retrograd.ops.", "retrograd.kernels.")) and arrays_only and "numpy" in module.__dict__:
             monkeypatch.setattr(module, "numpy", Watched())
     for op in OPS.values():
@@ -46,7 +48,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         guarded = guard(op.kernel)
         monkeypatch.setattr(op, "kernel", guarded)
         monkeypatch.setitem(ARRAYS.__dict__, op.name, partial(guarded, numpy))
-        calls.specialise_all(op)
+        generate.specialise_all(op)
         for function, _ in op.forms:
             monkeypatch.setitem(function.__globals__, "kernel", guarded)
     yield

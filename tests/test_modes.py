@@ -148,3 +148,41 @@ def test_threads_sweep_without_disturbing_each_other() -> None:
         each.join()
     assert not errors
     assert torch.allclose(shared.grad, torch.full((50,), 50.0 * (1 + 2 + 3 + 4)), rtol=1e-4)
+
+
+def test_inference_mode_masks_recording_without_switching_it_off() -> None:
+    with torch.inference_mode():
+        assert not torch.is_grad_enabled()
+        with torch.enable_grad():
+            assert torch.is_grad_enabled() and torch.is_inference_mode_enabled() and not records()
+            with torch.no_grad():
+                assert not torch.is_grad_enabled()
+            assert torch.is_grad_enabled()
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled() and records()
+
+
+def test_the_modes_are_classes_of_grad_mode() -> None:
+    assert str(torch.no_grad) == "<class 'torch.autograd.grad_mode.no_grad'>"
+    assert not issubclass(torch.enable_grad, torch.no_grad)
+    with pytest.raises(
+        TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not str"
+    ):
+        torch.set_grad_enabled("on")  # type: ignore[arg-type]
+
+
+def test_decorating_a_class_warns_and_holds_while_it_is_made() -> None:
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @torch.no_grad()
+        class Model:
+            def __init__(self) -> None:
+                self.recorded = records()
+
+    assert not Model().recorded and records()
+
+
+def test_data_of_a_tensor_is_no_inference_tensor() -> None:
+    x = torch.ones(2)
+    with torch.inference_mode():
+        assert not x.data.is_inference() and not x.detach().is_inference() and torch.ones(2).data.is_inference()

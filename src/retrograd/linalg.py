@@ -3,26 +3,56 @@
 from .core.absent import absent
 from .ops.linalg import (
     LinAlgError,
+    cholesky,
+    cholesky_ex,
+    cond,
     cross,
-    det,
+    diagonal,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    householder_product,
     inv,
+    inv_ex,
+    ldl_factor,
+    ldl_factor_ex,
+    ldl_solve,
+    lstsq,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
     matmul,
+    matrix_exp,
     matrix_norm,
     matrix_power,
+    matrix_rank,
     multi_dot,
     norm,
-    slogdet,
+    pinv,
+    qr,
     solve,
+    solve_ex,
+    solve_triangular,
+    svd,
     svdvals,
+    tensorinv,
+    tensorsolve,
+    vander,
     vecdot,
 )
+from .ops.linalg import linalg_det as det
+from .ops.linalg import linalg_slogdet as slogdet
 from .ops.reduce import vector_norm
-from .ops.shape import diagonal
 from .ops.table import publish
 
 __all__ = [
-    "LinAlgError", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power", "multi_dot", "norm",
-    "slogdet", "solve", "svdvals", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm",
+    "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve",
+    "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 publish(globals(), "linalg")
 __getattr__ = absent(__name__)

@@ -106,7 +106,9 @@ def recorded() -> dict[str, dict[str, list[str]]]:
     ]
     found: dict[str, dict[str, list[str]]] = {}
     for space, holder, belongs, prefix in spaces:
-        pairs = bindings.load_signatures(functions, str(packaged / "autograd/deprecated.yaml"), method=space == "Tensor")
+        pairs = bindings.load_signatures(
+            functions, str(packaged / "autograd/deprecated.yaml"), method=space == "Tensor"
+        )
         found[space] = {}
         for name, overloads in bindings.group_filter_overloads(pairs, belongs).items():
             shown = str(name).removeprefix(prefix)
@@ -114,7 +116,9 @@ def recorded() -> dict[str, dict[str, list[str]]]:
             dunder = shown.startswith("__")
             if public is None or (shown.startswith("_") and not dunder):
                 continue
-            if re.search("sparse|quantize|mkldnn|cudnn|miopen|fbgemm|dense|_per_(tensor|channel)|q_|batch_norm_", shown):
+            if re.search(
+                "sparse|quantize|mkldnn|cudnn|miopen|fbgemm|dense|_per_(tensor|channel)|q_|batch_norm_", shown
+            ):
                 continue
             if inspect.isfunction(public):
                 found[space][shown] = [f"{shown}()|python"]

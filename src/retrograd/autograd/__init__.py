@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -12,7 +13,7 @@ from ..core.absent import absent
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ..core.node import AccumulateGrad
+from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
@@ -32,29 +33,35 @@ class Variable(metaclass=_EveryTensor):
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         """A leaf on the memory of ``data``."""
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
 
 
 def _several(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
-def _roots(outputs: Sequence[Tensor], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
+def _gradients(value: Any, count: int) -> tuple[Any, ...]:
+    return (None,) * count if value is None else _several(value)
+
+
+def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
     """The places of ``outputs`` with the gradient that the sweep begins with at each."""
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     roots = []
-    for index, out in enumerate(outputs):
-        place = out._node if out._view is None else Tensor.current(out)
-        first = _first_gradient(index, out, place, grads[index])
-        if place is None:
+    for index, (out, given) in enumerate(zip(outputs, grads, strict=False)):
+        if not isinstance(out, (Tensor, graph.GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
+        place = _place(out)
+        first = _first_gradient(index, out, place, given)
+        if place is None or getattr(place, "leaf", None) is nobody:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         if record:
             roots.append((place, first if isinstance(first, Tensor) else wrap(first)))
         else:
             roots.append((place, first._array if isinstance(first, Tensor) else first))
+    if len(grads) < len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     return roots
 
 
@@ -62,7 +69,9 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
-def _first_gradient(index: int, out: Tensor, place: Any, given: Any) -> Any:
+def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
+    if isinstance(out, graph.GradientEdge):
+        out = graph.like(out)
     array = out._array
     if given is None:
         if place is None:
@@ -106,7 +115,7 @@ def backward(
             tensor's shape; None stands for 1 and is allowed for tensors of one element.
         retain_graph: keep what the graph saved, for another sweep; by default as ``create_graph``.
         create_graph: record the sweep, so that the gradients can be differentiated again.
-        inputs: only these get gradients; all leaves by default.
+        inputs: only these get gradients (a Tensor, several, or a dictionary of them); all leaves by default.
 
     Raises RuntimeError where a gradient can not be made up, a shape does not fit, or the graph was freed before.
 
@@ -119,29 +128,25 @@ def backward(
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
     if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if inputs is not None and not isinstance(inputs, Tensor) and len(inputs) == 0:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
-    grads = _several(grad_tensors) or (None,) * len(outputs)
+    grads = _gradients(grad_tensors, len(outputs))
     keep = create_graph if retain_graph is None else retain_graph
     roots = _roots(outputs, grads, create_graph)
-    if inputs is None:
+    if asked is None:
         engine.sweep(roots, keep, create_graph)
         return
-    places = [_place(each) for each in _several(inputs)]
-    wanted: dict[Any, Any] = dict.fromkeys(places)
-    engine.sweep(roots, keep, create_graph, wanted)
-    for tensor, place in zip(_several(inputs), places, strict=True):
-        # A leaf was served by the sweep; a computed tensor gets its gradient here.
-        if place.__class__ is not AccumulateGrad and wanted[place] is not None and not tensor.retains_grad:
-            found = wanted[place] if create_graph else _lifted(wanted[place])
-            tensor._grad = found if tensor._grad is None else tensor._grad + found
+    for each in asked:
+        if isinstance(each, Tensor):
+            each.retain_grad()  # leaves have their gradient from the sweep, computed tensors in this way
+    engine.sweep(roots, keep, create_graph, dict.fromkeys(map(_place, asked)))
 
 
 def _backward_of(
@@ -159,12 +164,26 @@ add_method("backward", _backward_of)
 
 
 def _place(tensor: Any) -> Any:
+    """Where the gradient of a tensor, or of an edge, arrives."""
     if isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
-    place = tensor._node if tensor._view is None else Tensor.current(tensor)
-    if place is None:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return place
+    return tensor._node if tensor._view is None else Tensor.current(tensor)
+
+
+def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
+    """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
+    if isinstance(given, Mapping) and type(given) is not dict:
+        raise TypeError(
+            f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
+            "supported."
+        )
+    inputs = _several(given.values() if type(given) is dict else given)
+    for each in inputs:
+        if not isinstance(each, (Tensor, graph.GradientEdge)):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}")
+    if not inputs:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+    return inputs
 
 
 def _lifted(grad: Any) -> Tensor:
@@ -183,12 +202,12 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of the sum of ``outputs`` with respect to each of ``inputs``; no ``grad`` is touched.
 
     Args:
         outputs: one Tensor or several, of which the derivatives are taken.
-        inputs: the Tensor or Tensors by which to differentiate.
+        inputs: the Tensor or Tensors by which to differentiate; for a dictionary the result is one, too.
         grad_outputs: for each output the gradient that arrives there; None stands for 1 (outputs of one element).
         retain_graph: keep what the graph saved, for another sweep; by default as ``create_graph``.
         create_graph: record the sweep, so that the result can be differentiated again.
@@ -208,30 +227,51 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    outs, given = _several(outputs), _several(inputs)
-    if not given:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    grads = _several(grad_outputs) or (None,) * len(outs)
+    outs, given = _several(outputs), _inputs(inputs, "grad")
+    grads = _gradients(grad_outputs, len(outs))
     keep = create_graph if retain_graph is None else retain_graph
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
-        return _batched(outs, given, grads, create_graph, allow_unused)
+        found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)
+    else:
+        found = _gradients_of(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
+
+
+def _gradients_of(
+    outs: tuple[Any, ...],
+    given: tuple[Any, ...],
+    grads: tuple[Any, ...],
+    keep: bool,
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
+) -> tuple[Any, ...]:
     roots = _roots(outs, grads, create_graph)
     places = [_place(each) for each in given]
+    if None in places:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
     wanted: dict[Any, Any] = dict.fromkeys(places)
     engine.sweep(roots, keep, create_graph, wanted, write=False)
     results: list[Any] = []
     for place in places:
-        found = wanted[place]
+        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:
-            results.append(wrap(numpy.zeros(place.shape, place.dtype)))
+            results.append(graph.zeros_at(place, create_graph))
         elif allow_unused:
             results.append(None)
         else:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                f"if this is the desired behavior.{_unused_hint(len(results), place)}"
+                f"The differentiated Tensor at index {len(results)} appears to not have been used in the graph. Set "
+                f"allow_unused=True if this is the desired behavior.{_unused_hint(len(results), place)}"
             )
     return tuple(results)
 
@@ -242,15 +282,22 @@ def _unused_hint(index: int, place: Any) -> str:
 
 
 def _batched(
-    outs: Sequence[Tensor], given: Sequence[Tensor], grads: Sequence[Any], create_graph: bool, allow_unused: bool
+    outs: tuple[Any, ...],
+    given: tuple[Any, ...],
+    grads: tuple[Any, ...],
+    create_graph: bool,
+    allow_unused: bool,
+    materialize_grads: bool,
 ) -> tuple[Any, ...]:
     """``grad`` for every slice of the grad_outputs along their first dimension, stacked."""
     count = grads[0]._array.shape[0]
     rows = [
-        grad(outs, given, [each[i] for each in grads], True, create_graph, allow_unused=allow_unused)
+        _gradients_of(
+            outs, given, tuple(each[i] for each in grads), True, create_graph, allow_unused, materialize_grads
+        )
         for i in range(count)
     ]
-    stack = level_of(given[0]).stack
+    stack = level_of(grads[0]).stack
     return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
 
 

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy
+
 from ..core import engine
-from ..core.node import AccumulateGrad, Node
-from ..core.tensor import Tensor
+from ..core.node import AccumulateGrad, Output
+from ..core.node import Node as RecordedNode
+from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import bump
+
+
+class _EveryNode(type):
+    """So that leaves' ends of the graph count as nodes too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (RecordedNode, AccumulateGrad))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return cls is subclass or issubclass(subclass, (RecordedNode, AccumulateGrad))
+
+
+class Node(metaclass=_EveryNode):
+    """What every ``grad_fn`` is an instance of."""
 
 
 class GradientEdge(NamedTuple):
@@ -15,7 +32,7 @@ class GradientEdge(NamedTuple):
 
     node: Any
     output_nr: int
-    place: Any
+    ownership_token: Any = None  # the place itself; an edge made by hand has none
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -28,7 +45,20 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 def place_of(edge: GradientEdge) -> Any:
     """The place that an edge names."""
-    return edge.place
+    if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
+        return edge.node if edge.ownership_token is None else edge.ownership_token
+    return Output(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
+
+
+def like(edge: GradientEdge) -> Tensor:
+    """A tensor of the shape and dtype of the gradients that arrive at ``edge``, there in the graph."""
+    place = place_of(edge)
+    return at_place(numpy.broadcast_to(numpy.zeros((), place.dtype), place.shape), [0, None], place)
+
+
+def zeros_at(place: Any, require_grad: bool) -> Tensor:
+    """The gradient of what did not contribute."""
+    return wrap(numpy.zeros(place.shape, place.dtype)).requires_grad_(require_grad)
 
 
 def increment_version(tensor: Any) -> None:

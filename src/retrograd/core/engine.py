@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy
 
+from .devices import module_of
 from .dtypes import of
 from .levels import level_of
 from .modes import recording, set_recording
-from .node import AccumulateGrad, Output
+from .node import AccumulateGrad, Node, Output
 from .tensor import Retain, Tensor, wrap
+from .views import check_overlap
 
 _accumulating = threading.Lock()
 #: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
@@ -311,35 +313,41 @@ def _finish_leaf(
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
-            hook(leaf.variable)
+            if hook(leaf.variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
-    """Add ``grad`` to the leaf's ``grad``: in place where no graph hangs on it."""
+    """Add ``grad`` to the leaf's ``grad``: in place, unless the sweep records itself."""
     with _accumulating:
         held = variable._grad
         if held is None:
-            variable._grad = grad if record else _own(leaf, grad, owned)
+            variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
         elif record or isinstance(grad, Tensor):
             variable._grad = variable.grad + grad
         elif isinstance(held, Tensor):
-            if held._node is not None or held._array.dtype != grad.dtype:
-                variable._grad = held.detach() + wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
-            else:
-                held._array += grad
-                if held._cell is not None:
-                    held._cell[0] += 1
+            check_overlap(held)
+            held._array += grad
+            if held._cell is not None:
+                held._cell[0] += 1
         else:
             held += grad
+
+
+def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
+    """``grad`` in memory of its own, laid out as the leaf is, as a copy that is recorded."""
+    module = module_of(leaf.array)
+    return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     """``grad`` as an array that nobody else holds, laid out as the leaf is."""
     if grad.__class__ is numpy.ndarray:
         # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        if owned or (grad.base is None and sys.getrefcount(grad) <= _FREE and grad.flags.c_contiguous):
+        free = owned or (grad.base is None and sys.getrefcount(grad) <= _FREE and grad.flags.c_contiguous)
+        if free and leaf.array.flags.c_contiguous:
             return grad
         fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
         fresh[...] = grad
@@ -366,6 +374,29 @@ def _references() -> int:
 
 
 _FREE = _references()
+
+
+def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
+    """What one node makes of ``grads``, outside any sweep: as a Tensor, or a tuple of them."""
+    record = bool(recording())
+    given = tuple(_as_level(each, record) for each in grads)
+    if place.__class__ is AccumulateGrad:
+        _finish_leaf(place, given[0], False, record, None, True)
+        return ()
+    grad = given[0] if place.single else given
+    if record:
+        sent = place.vjp_recorded(grad, place.edges, True)
+    else:
+        with numpy.errstate(all="ignore"):
+            sent = place.vjp(grad, place.edges, True)
+    if place.lone and place.operands > 1:
+        sent = place.spread(sent)
+    elif len(place.edges) == 1:
+        return _as_tensor(sent)
+    return tuple(map(_as_tensor, sent))
+
+
+Node.run = staticmethod(run_one)
 
 
 # --- Hooks ----------------------------------------------------------------------------------------------------------
@@ -403,33 +434,49 @@ def _before(place: Any, grad: Any, record: bool) -> Any:
 
 def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     for hook in list(node.hooks.before.values()):
-        result = hook(tuple(map(_as_tensor, grads)))
+        shown = tuple(map(_as_tensor, grads))
+        result = hook(shown)
         if result is not None:
-            result = result if isinstance(result, tuple) else (result,)
-            grads = tuple(_as_level(each, record) for each in result)
+            grads = _checked(hook, result, shown, record)
     return grads
 
 
 def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
-    inputs = node.spread(grads) if node.lone else (grads,) if single else tuple(grads)
+    fitted = tuple(
+        each if each is None or edge is None else fit(each, edge, node)
+        for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
+    )
+    inputs = node.spread(fitted[0]) if node.lone else fitted
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        result = hook(tuple(map(_as_tensor, inputs)), outputs)
+        shown = tuple(map(_as_tensor, inputs))
+        result = hook(shown, outputs)
         if result is not None:
-            result = result if isinstance(result, tuple) else (result,)
-            if len(result) != len(inputs):
-                raise RuntimeError(
-                    f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(result)}, but expected "
-                    f"{len(inputs)})"
-                )
-            inputs = tuple(_as_level(each, record) for each in result)
+            inputs = _checked(hook, result, shown, record)
     return inputs[node.operand] if node.lone else inputs[0] if single else inputs
 
 
-def _check_hook(hook: Any, result: Any, shown: Tensor) -> None:
+def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+    """What a node's hook returned in the place of the gradients that it was ``shown``."""
+    if not isinstance(results, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+    if len(results) != len(shown):
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected "
+            f"{len(shown)})"
+        )
+    for result, given in zip(results, shown, strict=True):
+        if result is not None:
+            _check_hook(hook, result, given)
+    return tuple(_as_level(each, record) for each in results)
+
+
+def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    if shown is None:
+        return
     if result._array.dtype != shown._array.dtype:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the type of value (was {shown.type()} got {result.type()})"

@@ -97,6 +97,8 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
+    run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
@@ -126,7 +128,10 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Where the gradients go: for each input the node (or None) and the number of the result there."""
-        return tuple((None, 0) if edge is None else (edge.node, edge.position) for edge in self.edges)
+        return self._listed(self.edges)
+
+    def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
+        return tuple(_shown(edges[index]) for index in self.listed or range(len(edges)))
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -145,6 +150,10 @@ class Node:
     @property
     def position(self) -> int:
         return 0
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients that this node sends on if ``grads`` arrive: a Tensor, or a tuple; what is saved is kept."""
+        return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return -self.number
@@ -179,7 +188,7 @@ class LoneNode(Node):
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Where the gradients go: for each input the node (or None) and the number of the result there."""
-        return tuple((None, 0) if edge is None else (edge.node, edge.position) for edge in self.spread(self.edge))
+        return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
         """``value`` at the place of the one operand, and None for the others."""
@@ -203,6 +212,15 @@ class Output:
         self.number = next_number()
 
 
+def nobody() -> None:
+    """The ``leaf`` of an :class:`AccumulateGrad` at which gradients just end (see ``views``)."""
+
+
+def _shown(edge: Any) -> tuple[Any, int]:
+    """An edge as ``next_functions`` gives it."""
+    return (None, 0) if edge is None or getattr(edge, "leaf", None) is nobody else (edge.node, edge.position)
+
+
 class AccumulateGrad:
     """A leaf's end of the graph: what arrives here is added to the leaf's ``grad``.
 
@@ -219,7 +237,7 @@ class AccumulateGrad:
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
 
     def __init__(self, leaf: Any, array: Any, cell: list[Any] | None) -> None:
-        self.leaf = weakref.ref(leaf)
+        self.leaf: Callable[[], Any] = weakref.ref(leaf)
         self.array = array
         self.cell = cell
         self.shape: tuple[int, ...] = array.shape
@@ -241,6 +259,10 @@ class AccumulateGrad:
     def name(self) -> str:
         """``torch::autograd::AccumulateGrad``, as PyTorch calls it."""
         return "torch::autograd::AccumulateGrad"
+
+    def __call__(self, *grads: Any) -> Any:
+        """Accumulate a gradient."""
+        return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1

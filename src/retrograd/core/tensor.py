@@ -22,7 +22,7 @@ from . import devices, dtypes
 from .devices import CPU, device
 from .dtypes import dtype
 from .modes import in_inference
-from .node import AccumulateGrad, Handle, Node, Output, hooks_of
+from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size, size_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Tensor:
     _node: Any
     _view: View | None
     construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
-    current: ClassVar[Callable[[Tensor], Any]]  # the place of a view in the graph; set by views.py
+    current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
     if TYPE_CHECKING:  # what ops/methods.py installs
 
@@ -218,6 +218,7 @@ class Tensor:
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
+    name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
 
     # -- the graph
@@ -225,25 +226,36 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether what is done with this tensor is recorded, so that gradients can be computed."""
-        return self._node is not None or (self._view is not None and Tensor.current(self) is not None)
+        if self._node is not None or self._view is None:
+            return self._node is not None
+        return self._view.base._node is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
+    def requires_grad(self, value: Any) -> None:
+        if value.__class__ is not bool:
+            raise RuntimeError("requires_grad must be a bool")
+        if not _without_node(self):
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
+            )
+        if value and self.dtype.category < dtypes.FLOATING:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Set :attr:`requires_grad` in place and return the tensor.
 
         Raises RuntimeError for a tensor of integers or booleans, and for switching off a computed tensor.
         """
-        if requires_grad == self.requires_grad:
+        if requires_grad.__class__ is not bool:
+            kind = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
+        unrecorded = self._node.__class__ is AccumulateGrad and self._node.leaf is nobody
+        if requires_grad == self.requires_grad and not unrecorded:
             return self
         if not requires_grad:
-            if not self.is_leaf:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-                )
+            if not _without_node(self):
+                raise RuntimeError("you can only change requires_grad flags of leaf variables." + DETACHED)
             self._node = None
             return self
         if self.dtype.category < dtypes.FLOATING:
@@ -256,13 +268,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was not computed by a recorded operation."""
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor.current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph's node that computed this tensor; None for a leaf."""
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor.current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node
@@ -270,15 +282,14 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which result of its node this tensor is."""
-        node = self._node if self._view is None else Tensor.current(self)
-        return 0 if node is None else node.position
+        return 0 if self._node is None else self._node.position
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated, or None. Only leaves, and tensors that retain it."""
         found = self._grad
         if found is None:
-            if not self.is_leaf and not self.retains_grad:
+            if not _without_node(self) and not self.retains_grad:
                 warnings.warn(NOT_A_LEAF, UserWarning, stacklevel=2)
             return None
         if not isinstance(found, Tensor):
@@ -322,10 +333,8 @@ class Tensor:
     @property
     def retains_grad(self) -> bool:
         """Whether a computed tensor keeps its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
-        node = self._node if self._view is None else Tensor.current(self)
-        if node is None or node.__class__ is AccumulateGrad or node.hooks is None:
-            return False
-        return node.hooks.retaining is not None
+        node = self._node
+        return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None
 
     def retain_grad(self) -> None:
         """Keep the gradient of this computed tensor in :attr:`grad`; a leaf does so anyway.
@@ -335,9 +344,9 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if self.is_leaf or self.retains_grad:
+        if _without_node(self) or self.retains_grad:
             return
-        hooks = hooks_of(self._node)
+        hooks = hooks_of(Tensor.current(self))
         hooks.retaining = Handle(hooks.tensor, Retain(self)).id
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -355,7 +364,9 @@ class Tensor:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         node = self._node if self._view is None else Tensor.current(self)
-        return Handle(hooks_of(node).tensor, hook)
+        # A view that nothing recorded gets no gradient, and its hooks are never called.
+        hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
+        return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
@@ -369,8 +380,7 @@ class Tensor:
     def data(self) -> Tensor:
         """The same numbers in the same memory, outside the graph, with a version of their own."""
         out = wrap(self._array)
-        if self._cell is None:
-            out._cell = None
+        out._cell = None if self._cell is None else [0, None]
         return out
 
     @data.setter
@@ -380,9 +390,21 @@ class Tensor:
         if self._node is not None and value.dtype.category < dtypes.FLOATING:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._array = value._array
-        if self._node.__class__ is AccumulateGrad:
-            leaf = self._node
-            leaf.array, leaf.shape, leaf.dtype = self._array, self._array.shape, self._array.dtype
+        self._renew_leaf()
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    def _renew_leaf(self) -> None:
+        """Let the end of the graph at this leaf know the leaf's array after a change; graphs of old keep the old end."""
+        end = self._node
+        if end.__class__ is AccumulateGrad:
+            if end.shape == self._array.shape and end.dtype == self._array.dtype:
+                end.array = self._array
+            else:
+                self._node = AccumulateGrad(self, self._array, self._cell)
+                self._node.hooks = end.hooks
 
     def detach(self) -> Tensor:
         """The same numbers in the same memory, outside the graph."""
@@ -470,6 +492,11 @@ class Retain:
                 tensor._grad = tensor.grad + grad
 
 
+def _without_node(x: Tensor) -> bool:
+    """Whether no node is known to have computed ``x``; unlike ``is_leaf`` this does not remake a stale view's place."""
+    return x._node is None or x._node.__class__ is AccumulateGrad
+
+
 # -- arrays and their memory
 
 
@@ -503,8 +530,12 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def memory_of(array: Any) -> Any:
     """The array that owns the memory in which ``array`` lies."""
     owner = array
-    while getattr(owner.base, "dtype", None) is not None:
-        owner = owner.base
+    while (below := owner.base) is not None:
+        if not hasattr(below, "dtype"):  # NumPy's as_strided puts a stand-in between; else it is somebody's buffer
+            below = getattr(below, "base", None)
+            if not hasattr(below, "dtype"):
+                break
+        owner = below
     return owner
 
 
@@ -546,6 +577,10 @@ NOT_A_LEAF = (
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
     ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
     "Tensor instead."
+)
+DETACHED = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
+    "var.detach()."
 )
 DETACH_VIEW = (
     "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "

@@ -29,7 +29,7 @@ from . import where
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
-from .node import AccumulateGrad, Node, next_number
+from .node import AccumulateGrad, Node, next_number, nobody
 from .tensor import Tensor, address, element_strides, memory_of
 
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
@@ -61,37 +61,43 @@ def geometry(array: Any, origin: Any) -> Geometry:
     return Geometry(array.shape, element_strides(array), offset)
 
 
-def current(x: Tensor) -> Any:
-    """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view."""
+def current(x: Tensor, asked: bool = False) -> Any:
+    """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view.
+
+    Where nothing is being recorded, a view that can not be remade is read all the same, unless its place is ``asked``
+    for by the user.
+    """
     view = x._view
     if view is None or x._cell is None:
         return x._node
-    if view.made in (NO_GRAD, INFERENCE) and (x._node is None or x._node.__class__ is AccumulateGrad):
-        return _unrecorded(x, view)
+    node, base = x._node, view.base
     if view.seen == x._cell[0]:
-        return x._node
-    base = view.base
-    if x._node is None and base._node is None:
-        return None
-    if base._node is None and x._node is not None:
-        return x._node
-    _refuse_view(x, view, "is a view and its base or another view of its base has been modified inplace")
+        return node if node is not None or base._node is None else _unrecorded(x)
+    if node is None or node.__class__ is AccumulateGrad:
+        if base._node is None:
+            return node
+        if view.made in (NO_GRAD, INFERENCE) and not (asked or recording()):
+            return _unrecorded(x)
+    elif not (asked or recording()):
+        return node
+    _refuse_view(x, view, "its base or another view of its base has been")
     x._node = _as_strided_node(x._array, base)
     view.seen = x._cell[0]
+    _carry_retaining(x, node)
     return x._node
 
 
 Tensor.current = staticmethod(current)
 
 
-def _unrecorded(x: Tensor, view: View) -> Any:
-    """The place of a view that was made without recording: it is nothing's result, so a leaf if its base has a graph."""
-    if view.base._node is None:
-        return None
-    if view.seen != x._cell[0]:  # type: ignore[index]
-        _refuse_view(x, view, "is a view and its base or another view of its base has been modified inplace")
+def _unrecorded(x: Tensor) -> Any:
+    """The place of a view that is nothing's result, although its base has a graph: gradients end there.
+
+    It was made without recording, or its base was made to require gradients later.
+    """
     if x._node is None and x._array.dtype.kind in "fcV":
         x._node = AccumulateGrad(x, x._array, x._cell)
+        x._node.leaf = nobody
     return x._node
 
 
@@ -104,7 +110,7 @@ def _as_strided_node(array: Any, base: Tensor) -> Node:
         finally:
             set_recording(before)
     node = AsStridedView()
-    node.edges = (base._node,)
+    node.edges = (base._node,)  # None where the base has been taken out of its graph
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     node.code, node.instruction = where.caller()
@@ -132,7 +138,7 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 class CopySlices(Node):
     """The node of a base of which a view was modified in place (see Note [CopySlices])."""
 
-    __slots__ = ("inner", "pairs", "part", "whole")
+    __slots__ = ("inner", "listed", "pairs", "part", "whole")
     __module__ = "builtins"
     inner: Node
     pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
@@ -189,7 +195,7 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
         return
     view = x._view
     if view is not None and recorded:
-        _refuse_view(x, view, "is a view and is being modified inplace")
+        _refuse_view(x, view, "is being")
         if x.requires_grad and (view.base._node is None or view.base._node.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
@@ -219,9 +225,11 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any]) -> None:
     """Refuse to write to ``x`` what is read from the same memory in another order."""
     array = x._array
     for other in others:
-        if not isinstance(other, Tensor) or other._cell is not x._cell or other._array is array:
+        if not isinstance(other, Tensor) or other._array is array:
             continue
         source = other._array
+        if (source.base is None and array.base is None) or memory_of(source) is not memory_of(array):
+            continue
         if source.strides == array.strides and source.shape == array.shape and address(source) == address(array):
             continue
         if _is_dense(array) and _is_dense(source):
@@ -251,26 +259,26 @@ _FORBIDDEN = (
     "the view and the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or both "
     "outside (if you want the inplace to be tracked)."
 )
+_ONE_OF_MANY = (
+    " This view is the output of a function that returns multiple views. Such functions do not allow the output views "
+    "to be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
 
 
 def _refuse_view(x: Tensor, view: View, what: str) -> None:
-    if view.made == NO_GRAD:
-        raise RuntimeError(
-            "A view was created in no_grad mode and " + what.removeprefix("is a view and ")
-            + " with grad mode enabled." + _FORBIDDEN.format(mode="no_grad")
-        )  # fmt: skip
-    if view.made == INFERENCE:
-        raise RuntimeError(
-            "A view was created in inference mode and " + what.removeprefix("is a view and ")
-            + " in normal mode." + _FORBIDDEN.format(mode="inference_mode")
-        )  # fmt: skip
+    """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
+    if view.made == DEFAULT:
+        return
+    node = x._node
+    if node is not None and node.__class__ is not AccumulateGrad:
+        text = f"Output {node.position} of {bare_name(node.node)} is a view and {what} modified inplace."
+    elif view.made == INFERENCE:
+        text = f"A view was created in inference mode and {what} modified inplace in normal mode."
+    else:
+        text = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled."
     if view.made == MULTI_OUTPUT:
-        number, name = getattr(x._node, "position", 0), bare_name(getattr(x._node, "node", x))
-        raise RuntimeError(
-            f"Output {number} of {name} {what}. This view is the output of a function that returns "
-            "multiple views. Such functions do not allow the output views to be modified inplace. You should replace "
-            "the inplace operation by an out-of-place one."
-        )
+        raise RuntimeError(text + _ONE_OF_MANY)
+    raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
 
 
 def bump(x: Tensor) -> None:
@@ -283,8 +291,7 @@ def bump(x: Tensor) -> None:
 
 def rebase(x: Tensor, node: Node) -> None:
     """Make ``node``, whose first edge is the place of ``x`` before, the place of ``x`` after an in-place operation."""
-    hooks = getattr(x._node, "hooks", None)
-    view = x._view
+    before, view = x._node, x._view
     if view is None:
         x._node = node
     else:
@@ -294,19 +301,25 @@ def rebase(x: Tensor, node: Node) -> None:
         copy.number = next_number()
         copy.shape, copy.dtype, copy.hooks = base._array.shape, base._array.dtype, None
         copy.code, copy.instruction = node.code, node.instruction
-        copy.inner = node
+        copy.inner, copy.listed = node, node.listed
         copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
         shown = LEVEL[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
         copy.whole, copy.part = geometry(shown, base._array), geometry(x._array, base._array)
-        base._node = copy
+        base._node, held = copy, base._node
+        _carry_retaining(base, held)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
         node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
         x._node = _as_strided_node(x._array, base)
         view.seen = x._cell[0] if x._cell is not None else 0
+    _carry_retaining(x, before)
+
+
+def _carry_retaining(x: Tensor, before: Any) -> None:
+    """Retain the gradient of ``x`` at its present place if it was retained at the place that it had before."""
+    hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._node is not None:
-        retain = hooks.tensor.pop(hooks.retaining)
+        hooks.tensor.pop(hooks.retaining, None)
         hooks.retaining = None
-        del retain
         x.retain_grad()
 
 

@@ -10,6 +10,7 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
+from ..core.levels import LEVEL
 from ..core.tensor import (
     Tensor,
     address,
@@ -20,7 +21,8 @@ from ..core.tensor import (
     wrap,
 )
 from ..kernels import text
-from .inner import to_dtype
+from .inner import _as_strided_of, to_dtype
+from .promote import PLAIN
 from .table import op, surface
 
 
@@ -314,7 +316,8 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> 
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    return text_of(self, contents=tensor_contents)
+    prefix = "tensor(" if self.__class__ in PLAIN else f"{self.__class__.__name__}("
+    return text_of(self, prefix, contents=tensor_contents)
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -332,7 +335,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    copied = _like(self, _same_layout(self._array))
+    copied = _like(self, _copied(self._array, memo))
     copied.requires_grad_(self.requires_grad)
     memo[id(self)] = copied
     if self._grad is not None:
@@ -342,8 +345,18 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return copied
 
 
-def _same_layout(array: Any) -> Any:
-    return devices.module_of(array).array(array, order="K")
+def _copied(array: Any, memo: dict[Any, Any]) -> Any:
+    """A copy of ``array`` with the whole memory in which it lies, once for all that share it."""
+    memory = memory_of(array)
+    key = "memory", id(memory)
+    if key not in memo:
+        memo[key] = devices.module_of(memory).array(memory, order="K")
+    copied = memo[key]
+    if array is memory:
+        return copied
+    flat = copied.ravel(order="K").view(array.dtype)
+    start = (address(array) - address(memory)) // array.itemsize
+    return _as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
@@ -353,6 +366,17 @@ def _like(x: Tensor, array: Any) -> Tensor:
     made: Tensor = object.__new__(x.__class__)
     made._array, made._cell, made._node, made._view, made._grad = out._array, out._cell, None, None, None
     return made
+
+
+@surface(function=False)
+def as_subclass(input: Tensor, cls: Any) -> Tensor:
+    """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
+    if not issubclass(cls, Tensor):
+        raise TypeError("as_subclass(): argument 'cls' (position 1) must be a subclass of torch.Tensor")
+    shown = LEVEL[Tensor].alias(input)
+    out: Tensor = object.__new__(cls)
+    out._array, out._node, out._cell, out._view, out._grad = shown._array, shown._node, shown._cell, shown._view, None
+    return out
 
 
 def _shallow(self: Tensor) -> Tensor:
@@ -374,10 +398,6 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 
 
 def _reduce(self: Tensor, protocol: int) -> Any:
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the pickle protocol: detach() it first."
-        )
     return rebuild, (
         None if self.__class__ is Tensor else self.__class__,
         on_cpu(self),

@@ -12,7 +12,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
-from .calls import common_dtype
+from .promote import common_dtype
 from .table import surface
 
 

@@ -10,8 +10,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from .calls import check_cast, in_place_form, mismatch, modify
+from .calls import check_cast, in_place_form, modify
 from .named import named
+from .promote import mismatch
 from .rules import check_parts, not_implemented, operand_kinds, real_only
 from .table import ARRAYS, TENSORS, op, pointwise, surface, variant
 

@@ -13,11 +13,12 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from ..core.views import bump
+from ..core.views import bump, check_in_place, check_partial_overlap
 from ..kernels import indexing
 from .calls import at_hand, modify, write_array
 from .data import array_of
 from .inner import expand
+from .promote import mismatch
 from .shape import alias, select_block, slice_block, unsqueeze_block
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -51,13 +52,8 @@ def viewed_by(x: Tensor, index: Any, writing: bool = False) -> tuple[Tensor, lis
         at = next(i for i, each in enumerate(items) if each is Ellipsis)
         fill = x._array.ndim - used
         items = [*items[:at], *([slice(None)] * max(fill, 0)), *(e for e in items[at + 1 :] if e is not Ellipsis)]
-    if used and x._array.ndim == 0:
-        if any(each.__class__ is slice for each in items):
-            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-            "0-dim tensor to a number"
-        )
+    if used == 1 and x._array.ndim == 0 and not isinstance(index, tuple):
+        _refuse_number(items[0])
     if used > x._array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
     dim = at_source = 0
@@ -94,6 +90,19 @@ def viewed_by(x: Tensor, index: Any, writing: bool = False) -> tuple[Tensor, lis
     return x, picks if any(each is not None for each in picks) else []
 
 
+def _refuse_number(item: Any) -> None:
+    """Refuse to index a 0-d tensor by one number or slice."""
+    if item.__class__ is slice:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if item.__class__ is int and item != 0:
+        raise IndexError(f"index {item} is out of bounds for dimension 0 with size 0")
+    if item.__class__ is int:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+
+
 def _items(index: Any) -> list[Any]:
     """The parts of an index, each an int, slice, None, Ellipsis, bool, or a Tensor that picks."""
     if index.__class__ is tuple or (isinstance(index, list) and _treat_as_tuple(index)):
@@ -115,7 +124,7 @@ def _part(item: Any) -> Any:
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iu" and item.dtype is not dtypes.uint8:
             return int(item._array)
-        return item
+        return bool(item._array) if item._array.ndim == 0 and item.dtype is dtypes.bool_ else item
     if isinstance(item, numpy.bool_):
         return bool(item)
     if isinstance(item, numpy.ndarray) and (item.ndim or item.dtype == bool):
@@ -284,7 +293,18 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
             f"provided ({target._array.ndim}) must be greater or equal to the number of dimensions in the tensor "
             f"({source._array.ndim})"
         )
+    _check_expands(source._array.shape, target._array.shape)
     copy_(target, source)
+
+
+def _check_expands(have: tuple[int, ...], want: tuple[int, ...]) -> None:
+    """Refuse to assign what can not be stretched to the place assigned to."""
+    for back in range(1, min(len(have), len(want)) + 1):
+        if have[-back] not in (1, want[-back]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want[-back]}) must match the existing size ({have[-back]}) at "
+                f"non-singleton dimension {len(want) - back}.  Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
+            )
 
 
 def _fitted(source: Tensor, shape: tuple[int, ...], x: Tensor) -> Tensor:
@@ -379,30 +399,21 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
-    try:
-        fits = numpy.broadcast_shapes(src._array.shape, input._array.shape) == input._array.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise _unfit(src._array.shape, input._array.shape)
+    if src._array.shape != input._array.shape:
+        check_in_place(input, input.requires_grad or src.requires_grad)
+        check_partial_overlap(input, (src,))
+        _check_fits(input._array.shape, src._array.shape)
     return modify(copy_block.op, (input, src), ())
 
 
-def _unfit(have: tuple[int, ...], want: tuple[int, ...]) -> RuntimeError:
-    if len(have) > len(want):
-        return RuntimeError(
-            f"output with shape {list(want)} doesn't match the broadcast shape {list(have)}"
-            if all(b in (1, a) for a, b in zip(reversed(have), reversed(want), strict=False))
-            else f"The size of tensor a ({want[-1] if want else 0}) must match the size of tensor b ({have[-1]}) at "
-            f"non-singleton dimension {len(have) - 1}"
-        )
-    for back in range(1, len(have) + 1):
-        if have[-back] not in (1, want[-back]):
-            return RuntimeError(
-                f"The expanded size of the tensor ({want[-back]}) must match the existing size ({have[-back]}) at "
-                f"non-singleton dimension {len(want) - back}.  Target sizes: {list(want)}.  Tensor sizes: {list(have)}"
-            )
-    return RuntimeError("shapes do not fit")
+def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
+    """Refuse what can not be broadcast into a tensor that keeps its shape."""
+    error = mismatch(target, given)
+    if error is not None:
+        raise error
+    whole = numpy.broadcast_shapes(target, given)
+    if whole != target:
+        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
 
 
 @op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
@@ -509,6 +520,8 @@ masked_fill_tensor.derivative(
 
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     _mask("masked_fill_", input, mask)
+    if (error := mismatch(input._array.shape, mask._array.shape)) is not None:
+        raise error
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -532,6 +545,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of :func:`masked_fill`."""
     call, tensors, params = _masked_fill(input, mask, value)
+    _check_fits(input._array.shape, mask._array.shape)
     return modify(call.op, tensors, params)
 
 

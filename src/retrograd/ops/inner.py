@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
+from ..core.dtypes import of, scalar_name
 from ..core.views import Geometry
 from .table import op, pointwise
 
@@ -126,7 +126,7 @@ strided_write.derivative(
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
-    target = _expanded(np.shape(self), tuple(size))
+    target = _expanded(np.shape(self), tuple(size), self)
     if np.ndim(self) == 0 or not hasattr(self, "strides"):
         self = np.asarray(self)
     lead = len(target) - self.ndim
@@ -141,16 +141,14 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _expanded(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that ``expand`` gives, -1 standing for the size that is there."""
+def _expanded(shape: tuple[int, ...], size: tuple[int, ...], array: Any) -> tuple[int, ...]:
+    """The shape that ``expand`` gives, -1 standing for the size that is there. ``array`` is for errors to name."""
     lead = len(size) - len(shape)
     if lead < 0:
+        kind = scalar_name(of(array.dtype))
         raise RuntimeError(
-            f"The expanded size of the tensor ({size[0] if size else 0}) must match the existing size ({shape[0]}) at "
-            f"non-singleton dimension 0.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
-            if math.prod(shape) != 1
-            else f"expand(): the number of sizes provided ({len(size)}) must be greater or equal to the number of "
-            f"dimensions in the tensor ({len(shape)})"
+            f"expand(torch.{kind}Tensor{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
     result = list(size)
     for i, want in enumerate(size):

@@ -20,7 +20,8 @@ from ..core.modes import recording
 from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
-from .calls import common_dtype, mismatch, write_array
+from .calls import write_array
+from .promote import common_dtype, mismatch
 from .shape import reshape, spread, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 

@@ -19,9 +19,8 @@ from ..core import where
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .calls import compiled
+from .nodes import compiled
 from .operation import MISSING
-
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -66,7 +65,7 @@ OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
     """What is said of an element of a list of tensors that is none."""
-    if name not in OF_TENSORS and name != "einsum":
+    if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
     start = int(name == "einsum")
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
@@ -95,7 +94,9 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC):
+    while frame is not None and (
+        frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC
+    ):
         frame = frame.f_back
     if frame is None:
         return ()
@@ -111,7 +112,7 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
     write(function)  # type: ignore[name-defined] # noqa: F821 - from the globals that guarded gives it
-    return function(*args, **kwargs)  # type: ignore[name-defined] # noqa: F821
+    return function(*args, **kwargs)  # noqa: F821
 
 
 def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
@@ -171,4 +172,3 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
             raise
 
     return slow
-

@@ -10,15 +10,15 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.devices import module_of
 from ..core.levels import LEVEL
 from ..core.modes import recording
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, memory_of, wrap
 from ..core.views import Geometry, bump, check_in_place, geometry
-from .calls import broadcast_error, mismatch, write_array
+from .calls import resized, write_array
 from .cast import clone, to
 from .inner import _as_strided_of, expand
+from .promote import broadcast_error, mismatch
 from .rules import check_parts
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -238,11 +238,14 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension ``dim`` made several, of ``sizes`` (one may be -1)."""
     shape = input._array.shape
+    if not shape:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     at = dimension(dim, len(shape))
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    if -1 not in sizes and math.prod(sizes) != shape[at]:
+    known = math.prod(each for each in sizes if each != -1)
+    if known != shape[at] if -1 not in sizes else known == 0 or shape[at] % known:
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
             "input tensor"
@@ -449,6 +452,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 @surface(function=False, name="adjoint")
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
+    if input._array.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mH is only supported on matrices or batches of matrices. Got {input._array.ndim}-D tensor."
+        )
     result = transpose(input, -2, -1)
     return result.conj() if input.is_complex() else result
 
@@ -463,6 +470,8 @@ def _numpy_t(self: Tensor) -> Tensor:
 
 
 def _matrix_turned(self: Tensor) -> Tensor:
+    if self._array.ndim == 0:
+        return self
     if self._array.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor."
@@ -617,6 +626,7 @@ split_even.derivative(self=_split_rule)
 @surface()
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Consecutive pieces of the given sizes along dimension ``dim``."""
+    _refuse_scalar(input)
     at = dimension(dim, input._array.ndim)
     sizes = tuple(split_sizes)
     if sum(sizes) != input._array.shape[at] or any(each < 0 for each in sizes):
@@ -635,6 +645,7 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
     """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``."""
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(input, split_size_or_sections, dim)
+    _refuse_scalar(input)
     at, size = dimension(dim, input._array.ndim), split_size_or_sections
     whole = input._array.shape[at]
     if size < 0:
@@ -642,6 +653,11 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
     if size == 0 and whole:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
     return split_even(input, _even_sizes(whole, size), at)
+
+
+def _refuse_scalar(input: Tensor) -> None:
+    if input._array.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
 
 
 def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
@@ -1028,6 +1044,12 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     shape, strides = ints(size), ints(stride)
     if len(shape) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(each < 0 for each in strides):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
+        )
+    if any(each < 0 for each in shape):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     whole = geometry(input._array, input._array)
     offset = whole.offset if storage_offset is None else storage_offset
     reach = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
@@ -1206,6 +1228,8 @@ def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name == "t" and input._array.ndim > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         node = input._node
         check_in_place(input, input.requires_grad)
         shown = out_of_place(input, *args, **kwargs)
@@ -1220,8 +1244,8 @@ def _reshow(name: str, out_of_place: Any) -> None:
             else:
                 input._node = made
                 input._view.seen = input._cell[0] if input._cell else 0
-        elif node.__class__.__name__ == "AccumulateGrad":
-            node.shape, node.array = input._array.shape, input._array
+        else:
+            input._renew_leaf()
         return input
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
@@ -1242,16 +1266,9 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = spread("resize_", size)
-    need, memory = math.prod(shape), memory_of(input._array)
-    start = input.storage_offset()
-    np = module_of(input._array)
-    if memory.size - start < need:
-        grown = np.empty(start + need, input._array.dtype)
-        flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
-        grown[: flat.size] = flat
-        memory = grown
-    flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
-    input._array = flat[start : start + need].reshape(shape)
+    if any(each < 0 for each in shape):
+        raise RuntimeError("numel: integer multiplication overflow")
+    input._array = resized(input._array, shape)
     bump(input)
     return input
 
@@ -1265,12 +1282,13 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
 @surface(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
-    array = input._array[:0].reshape(0) if source is None else source._array
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(f"Could not set tensor of type {_c(source)} to a tensor of type {_c(input)}")
-    input._array = array
-    if source is not None:
-        input._cell = source._cell
+    recorded = input.requires_grad or (source is not None and source.requires_grad)
+    check_in_place(input, recorded)
+    if recorded and recording():
+        raise RuntimeError("the derivative for 'set_' is not implemented")
+    input._array = input._array[:0].reshape(0) if source is None else source._array
     bump(input)
     return input
 

@@ -351,7 +351,7 @@ _POLYNOMIALS = {
 
 def _polynomial(name: str, calculate: Any, kind: str | None, high: int, whose: str) -> Any:
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
-        x, n = np.broadcast_arrays(x, n)
+        x, n = np.broadcast_arrays(x, n if hasattr(n, "dtype") else x.dtype.type(n))
         degree = n.astype(np.int64)
         return calculate(np, x, degree) if kind is None else calculate(np, kind, x, degree, high)
 

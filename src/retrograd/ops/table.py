@@ -11,7 +11,8 @@ it names ``g``, the gradient itself; a number stands for a constant one. The nam
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``, ``<tensor>_dtype``,
 ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``): in a rule only operators and names of
 ``F`` may be used.
-How a declaration becomes a fast function is the business of ``calls.py``.
+How a declaration becomes a fast function is the business of ``generate.py`` and
+``nodes.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy
 
 from ..core.where import MARK
 from . import calls, refusals
+from .generate import Front, specialise
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
 
 
@@ -142,7 +144,7 @@ def surface(
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else _fronted(quick.op, calls.Front(quick.op, target, guard, fixed))
+        shown = target if quick is None else _fronted(quick.op, Front(quick.op, target, guard, fixed))
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -153,7 +155,7 @@ def surface(
     return declare
 
 
-def _fronted(op: Op, front: calls.Front, public: str = "") -> Any:
+def _fronted(op: Op, front: Front, public: str = "") -> Any:
     """The public function of a surface with a quick way."""
     made, target = _stub(op, front, public), front.surface
     del made.op, made.derivative
@@ -181,17 +183,17 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation, function, slow)  # type: ignore[name-defined] # noqa: F821 - from the globals _stub gives it
+    specialise(operation, function, slow)  # type: ignore # noqa: F821 - from the globals that _stub gives it
     return function(*args, **kwargs)  # noqa: F821
 
 
 def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
-    """A function of ``op``. Its code is generated when it is first called (see ``calls.py``).
+    """A function of ``op``. Its code is generated when it is first called (see ``generate.py``).
 
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
     """
     space: dict[str, Any] = {
-        "operation": op, "specialise": calls.specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
         "public": public,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)

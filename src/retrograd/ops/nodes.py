@@ -1,0 +1,214 @@
+"""From an operation's rules to the classes of its nodes, whose vjps are generated: what is kept, loaded and multiplied.
+
+A vjp is what one would write by hand for this operation: it loads what was saved, checks that it was not modified since,
+and calls the rules of the edges in use. There is one for arrays and one for Tensors, which puts what was saved back into
+the graph. It writes itself when it is first called.
+"""
+
+from __future__ import annotations
+
+import dis
+import linecache
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ..core import dtypes, where
+from ..core.levels import LEVEL, level_of
+from ..core.node import AccumulateGrad, LoneNode, Node
+from ..core.tensor import Tensor, at_place, new, wrap
+from ..core.views import freed, stale
+from .operation import MISSING, arguments
+from .promote import NUMBERS
+
+FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
+
+
+def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: int | None = None) -> type[Node]:
+    """The class of this operation's nodes.
+
+    ``conjugate``: for complex numbers, whose rules conjugate. ``only``: for a node of whose operands just this one has a
+    place in the graph; it keeps that place as ``edge`` and what its rule needs, and nothing else.
+    """
+    key = conjugate, in_place and op.in_place_backward != op.backward, only
+    try:
+        return op.nodes[key]
+    except KeyError:
+        pass
+    every = op.saved()
+    kept = every if only is None else [each for each in every if only in each.rules]
+    slots: list[str] = []
+    body: dict[str, Any] = {"__module__": "builtins"}
+    for each in kept:
+        slots += [f"s_{each.name}", f"c_{each.name}", f"v_{each.name}"] if _is_array(each) else [f"s_{each.name}"]
+    for each in every:
+        if (shown := _shown(each)) is not None:
+            body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+    if None in op.rules:
+        body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
+    base = Node
+    if only is not None:
+        base, slots = LoneNode, [*slots, "edge"]
+        body["operand"], body["operands"] = only, len(op.tensors)
+    body["__slots__"] = tuple(slots)
+    if op.has_rules:
+        for record in (False, True):
+            body["vjp_recorded" if record else "vjp"] = _lazy_vjp(op, kept, conjugate, record, only)
+    made = type(op.in_place_backward if key[1] else op.backward, (base,), body)
+    op.nodes[key] = made
+    return made
+
+
+def _is_array(each: Any) -> bool:
+    return each.kind in ("tensor", "result")
+
+
+def _shown(each: Any) -> str | None:
+    """The name by which PyTorch shows a saved value, if it does."""
+    if each.kind == "shape":
+        return each.name.removesuffix("_shape") + "_sym_sizes"
+    if each.kind in ("dtype", "device", "out_shape", "out_dtype"):
+        return None
+    return "result" if each.name == "out" else each.name
+
+
+def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
+    def saved(node: Any) -> Any:
+        value = getattr(node, f"s_{each.name}", MISSING)
+        if value is MISSING:
+            return None  # no gradient needs it
+        if not _is_array(each):
+            return value
+        if value is None:
+            raise freed(node)
+        return lift(node, each, value)
+
+    return saved
+
+
+def lift(node: Any, each: Any, value: Any) -> Any:
+    """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
+    if value.__class__ in NUMBERS or value.__class__ is complex:
+        return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
+    cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
+    place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
+    if cell[0] != seen:
+        raise stale(node, value, cell, seen, place)
+    if value.dtype.kind not in "fcV":
+        place = None
+    leaf = place.leaf() if place.__class__ is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is value else at_place(value, cell, place)
+
+
+def _lazy_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+    """A vjp that writes itself when it is first called."""
+
+    def first(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+        made = _compile_vjp(op, kept, conjugate, record, only)
+        kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
+        setattr(kind, "vjp_recorded" if record else "vjp", made)
+        return made(node, grad, edges, keep)
+
+    return first
+
+
+def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+    live = range(len(op.rules)) if only is None else (only,)
+    rules = [op.rules[i] for i in live]
+    space: dict[str, Any] = {
+        "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
+        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
+        "__name__": "retrograd.ops.generated", where.MARK: True,
+    }  # fmt: skip
+    lines = ["def vjp(node, g, edges, keep):"]
+    if only is None:
+        lines.append("    " + ", ".join(f"e{i}" for i in live) + (",", "")[len(live) > 1] + " = edges")
+    if not (conjugate or any(map(_uses_level, rules))):
+        lines.append("    F = None")
+    elif op.several or (op.outputs and op.differentiable != 1):
+        lines.append("    F = TENSORS" if record else "    F = level_of(next(each for each in g if each is not None))")
+    else:
+        lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
+    for each in kept:
+        lines += _load(each, record, conjugate and op.holomorphic, only)
+    for i, rule in zip(live, rules, strict=True):
+        if rule is None:
+            lines.append(f"    d{i} = None")
+        else:
+            lines.append(
+                f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else "")
+            )
+    release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
+    if release:
+        lines.append("    if not keep: " + " = ".join([*release, "None"]))
+    lines.append("    return " + ", ".join(f"d{i}" for i in live))
+    return compiled(f"<{op.backward}{'recorded' if record else ''}>", lines, space, "vjp")
+
+
+def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
+    """Lines that fetch a saved value, check its version, and at the recorded level put it back into the graph.
+
+    The vjp of a holomorphic function multiplies by the conjugate of its derivative. Our derivatives have real
+    coefficients, so that is the derivative at the conjugate: for complex numbers saved values are conjugated here, and
+    no rule needs to think of it.
+    """
+    name = each.name
+    lines = [f"{name} = node.s_{name}"]
+    if _is_array(each):
+        if each.kind != "tensor":
+            place = f"node.place({each.index}, {name})"
+        else:
+            place = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
+        lines.append(f"if {name} is None: raise freed(node)")
+        lines.append(f"c = node.c_{name}")
+        lines.append(f"if c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
+        if record:
+            # The same as at_place, written out: a call costs more than the stores.
+            lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
+            lines.append(f"    a, {name} = {name}, new(Tensor)")
+            lines.append(f"    {name}._array, {name}._count, {name}._view = a, c, None")
+            lines.append(f"    {name}._grad, {name}._node = None, {place.replace(', ' + name, ', a')}")
+            if each.kind != "tensor" or place != "None":
+                lines.append(f"    if a.dtype.kind not in 'fcV': {name}._node = None")
+        if conjugate:
+            lines.append(f"if {name}.__class__ not in NUMBERS: {name} = F.conj_physical({name})")
+    if only is not None:
+        return ["    " + line for line in lines]
+    return [f"    if {_any_edge(each.rules)}:", *("        " + line for line in lines)]
+
+
+def _any_edge(rules: Sequence[int]) -> str:
+    return " or ".join(f"e{i} is not None" for i in rules)
+
+
+def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
+    if isinstance(rule, (int, float)):
+        constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
+        return constants.get(rule, f"g * {rule}")
+    space[f"rule{i}"] = rule
+    names = arguments(rule)
+    partial = _identity(rule) or f"rule{i}({', '.join(names)})"
+    return partial if "g" in names else f"g * {partial}"
+
+
+def _identity(rule: Any) -> str | None:
+    """The name of the argument that a rule returns, if it does nothing else: as in the derivative of a product."""
+    steps = [each for each in dis.get_instructions(rule) if each.opname != "RESUME"]
+    names = [each.opname for each in steps]
+    return str(steps[0].argval) if len(steps) == 2 and names[0].startswith("LOAD_FAST") else None
+
+
+def _uses_level(rule: Any) -> bool:
+    """Whether a rule looks at ``F`` at all."""
+    if rule is None or isinstance(rule, (int, float)):
+        return False
+    return any(each.opname.startswith("LOAD_FAST") and each.argval == "F" for each in dis.get_instructions(rule))
+
+
+def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
+    """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
+    source = "\n".join(lines) + "\n"
+    exec(compile(source, filename, "exec"), space)
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return space[name]

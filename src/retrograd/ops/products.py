@@ -1,0 +1,582 @@
+"""Products of matrices and vectors, alone, added to something, or in chains.
+
+Rules use ``F.turned_fast`` (the last two dimensions exchanged, conjugated) and ``F.matmul``; they hold for real and
+complex matrices alike, so the blocks here are declared ``holomorphic=False`` and conjugate themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor, dimension, wrap
+from .cast import clone, contiguous
+from .inner import expand
+from .matrices import c_name, into
+from .promote import broadcast_error
+from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
+from .table import ARRAYS, TENSORS, op, surface
+
+F: Any = TENSORS
+
+
+def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the same dtype, but got: {} != {}") -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(what.format(c_name(a), c_name(b)))
+
+
+# -- Products --------------------------------------------------------------------------------------------------------
+
+
+def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
+    if b.ndim == 2 and a.dtype.kind == "f":
+        return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+    if a.dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    return np.matmul(a, b)
+
+
+def _summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
+    """Refuse what can not be added to a product of that shape."""
+    lead = len(shape) - self.ndim
+    for i, (have, want) in enumerate(zip(self.shape, shape[max(lead, 0) :], strict=False)):
+        if lead < 0 or have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i + lead}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
+            )
+    for (a, x), (b, y) in ((("self", self), (names[1], second)), ((names[0], first), (names[1], second))):
+        if x.dtype != y.dtype:
+            raise RuntimeError(f"{a} and {b} must have the same dtype, but got {_scalar(x)} and {_scalar(y)}")
+
+
+def _scalar(x: Any) -> str:
+    return dtypes.scalar_name(dtypes.of(x.dtype))
+
+
+@op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
+def turned(np: Any, self: Any, /) -> Any:
+    """The last two dimensions exchanged, complex numbers conjugated."""
+    found = self.swapaxes(-1, -2)
+    return found.conj() if self.dtype.kind == "c" else found
+
+
+turned.derivative(self=lambda F, g: F.mT(g))
+
+
+@op(
+    backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
+    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+)  # fmt: skip
+def mm(np: Any, self: Any, mat2: Any, /) -> Any:
+    """The product of two matrices."""
+    if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
+        try:
+            return _product(np, self, mat2)
+        except ValueError:  # told below
+            pass
+    if self.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x"
+            f"{mat2.shape[1]})"
+        )
+    _same_dtype(self, mat2)
+    return _product(np, self, mat2)
+
+
+mm.derivative(
+    self=lambda F, g, mat2: F.mm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.mm(F.turned_fast(self), g)
+)
+
+
+def _turned_array(x: Any) -> Any:
+    found = x.swapaxes(-1, -2)
+    return found.conj() if x.dtype.kind == "c" else found
+
+
+def _turned_tensor(x: Tensor) -> Tensor:
+    found = F.t(x) if x._array.ndim == 2 else transpose(x, -1, -2)
+    return found.conj() if x._array.dtype.kind == "c" else found
+
+
+ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array, _turned_tensor
+
+
+@op(backward="BmmBackward0", opmath=True, holomorphic=False)
+def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
+    """The products of matrices in two batches."""
+    if self.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
+    if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, {self.shape[2]}] but got: "
+            f"[{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar(self)} but found {_scalar(mat2)}")
+    return _product(np, self, mat2, "bmm")
+
+
+bmm.derivative(
+    self=lambda F, g, mat2: F.bmm(g, F.turned_fast(mat2)), mat2=lambda F, g, self: F.bmm(F.turned_fast(self), g)
+)
+
+
+@op(backward="MvBackward0", opmath=True, holomorphic=False)
+def mv(np: Any, self: Any, vec: Any, /) -> Any:
+    """The product of a matrix and a vector."""
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {1}, {self.ndim}, {vec.ndim}")
+    if self.shape[1] != vec.shape[0]:
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), vec ({vec.shape[0]})"
+        )
+    if self.dtype != vec.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {_scalar(vec)}, {_scalar(self)}, and {_scalar(vec)}"
+        )
+    return _product(np, self, vec, "addmv_impl_cpu")
+
+
+mv.derivative(
+    self=lambda F, g, vec: F.outer_conj(g, vec),
+    vec=lambda F, g, self: F.mv(F.turned_fast(self), g),
+)
+
+
+@op(backward="DotBackward0", opmath=True, holomorphic=False)
+def dot(np: Any, self: Any, tensor: Any, /) -> Any:
+    """The sum of the products of two vectors."""
+    _check_vectors(self, tensor)
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"dot\" not implemented for 'Bool'")
+    return np.dot(self, tensor)
+
+
+def _check_vectors(self: Any, tensor: Any) -> None:
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.shape != tensor.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same "
+            f"number of elements, but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
+        )
+    if self.dtype != tensor.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {dtypes.scalar_name(dtypes.of(self.dtype))} and "
+            f"{dtypes.scalar_name(dtypes.of(tensor.dtype))}"
+        )
+
+
+dot.derivative(
+    self=lambda F, g, tensor: g * F.conj_physical(tensor), tensor=lambda F, g, self: g * F.conj_physical(self)
+)
+
+
+@op(backward="VdotBackward0", opmath=True, holomorphic=False)
+def vdot(np: Any, self: Any, other: Any, /) -> Any:
+    """The sum of the products of two vectors, the first conjugated."""
+    _check_vectors(self, other)
+    return np.asarray(np.dot(self.conj(), other))
+
+
+vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambda F, g, self: g * self)
+
+
+@op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
+def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
+    """``self[i] * conj(other[j])`` for every i and j."""
+    return self[:, None] * other.conj()[None, :]
+
+
+outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
+
+
+@surface(aliases=("ger",))
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
+    """``input[i] * vec2[j]`` for every i and j."""
+    for each in (input, vec2):
+        if each._array.ndim != 1:
+            raise RuntimeError(
+                f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
+            )
+    return F.mul(reshape(input, (-1, 1)), vec2, out=out)
+
+
+@surface(quick=mm, guard="inline")
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
+
+    >>> import retrograd as torch
+    >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    if not isinstance(other, Tensor):
+        raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    a, b = input._array.ndim, other._array.ndim
+    if a == 2 and b == 2:
+        return mm(input, other, out=out)
+    if a == 2 and b == 1:
+        return mv(input, other, out=out)
+    if a == 1 and b == 1:
+        return dot(input, other, out=out)
+    if a == 0 or b == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
+    if a == 1 and b == 2:
+        return into(out, mm(unsqueeze(input, 0), other).squeeze_(0), "matmul")
+    return into(out, _batched(input, other), "matmul")
+
+
+def _batched(x: Tensor, y: Tensor) -> Tensor:
+    """``matmul`` where one side has three dimensions or more."""
+    x, y = _lone(x, y), _lone(y, x)
+    if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _one_memory(x._array)):
+        _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
+        return _folded(x, y)
+    if x._array.ndim <= 2 <= y._array.ndim and (x.requires_grad or _one_memory(y._array.swapaxes(-1, -2))):
+        _check_inner(x._array.shape[-1], y._array.shape[-2], x, y)
+        found = _folded(transpose(y, -1, -2), F.t(x) if x._array.ndim == 2 else x)
+        return found if x._array.ndim == 1 else contiguous(transpose(found, -1, -2))
+    left = unsqueeze(x, 0) if x._array.ndim == 1 else x
+    right = unsqueeze(y, -1) if y._array.ndim == 1 else y
+    _check_inner(left._array.shape[-1], right._array.shape[-2], x, y)
+    error = broadcast_error((_batch_only(left), _batch_only(right)))
+    if error is not None:
+        raise error
+    batch = numpy.broadcast_shapes(left._array.shape[:-2], right._array.shape[:-2])
+    n, k, m = left._array.shape[-2], left._array.shape[-1], right._array.shape[-1]
+    count = math.prod(batch)
+    wide_left = reshape(expand(left, (*batch, n, k)), (count, n, k))
+    wide_right = reshape(expand(right, (*batch, k, m)), (count, k, m))
+    found = bmm(wide_left, wide_right)
+    shape = (*batch, *((n,) if x._array.ndim > 1 else ()), *((m,) if y._array.ndim > 1 else ()))
+    return unsafe_view(found, shape)
+
+
+def _lone(x: Tensor, other: Tensor) -> Tensor:
+    """``x`` without a batch dimension of size 1, if it has one, the other has more, and that serves the gradient."""
+    alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
+    return squeeze(x, 0) if alone and x.requires_grad else x
+
+
+def _one_memory(array: Any) -> bool:
+    """Whether all dimensions but the last can be seen as one without copying."""
+    pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
+    return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
+
+
+def _folded(x: Tensor, y: Tensor) -> Tensor:
+    """``x @ y`` with at most one matrix on the right: the batch of ``x`` is folded into its rows."""
+    shape = x._array.shape
+    rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
+    flat = mm(rows, y) if y._array.ndim == 2 else mv(rows, y)
+    return unsafe_view(flat, (*shape[:-1], *y._array.shape[1:]))
+
+
+def _batch_only(x: Tensor) -> Tensor:
+    return wrap(numpy.empty(x._array.shape[:-2], bool))
+
+
+def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
+    if a != b:
+        if y._array.ndim <= 2:
+            rows = math.prod(x._array.shape[:-1])
+            other = "x".join(map(str, y._array.shape)) if y._array.ndim == 2 else f"{b}"
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a} and {other})"
+                               if y._array.ndim == 2 else
+                               f"size mismatch, got input ({rows}), mat ({rows}x{a}), vec ({other})")  # fmt: skip
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{math.prod(y._array.shape[:-2])}, {a}] but "
+            f"got: [{math.prod(y._array.shape[:-2])}, {b}]."
+        )
+
+
+@surface(function=False, name="__matmul__", quick=mm, guard="inline")
+def at(input: Tensor, other: Any) -> Any:
+    """The operator ``@``."""
+    return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
+
+
+@surface(function=False, name="__rmatmul__")
+def reflected_at(input: Tensor, other: Any) -> Any:
+    """The operator ``@`` with the tensor on the right of something else, which torch does not take."""
+    return at(other, input) if isinstance(other, Tensor) else NotImplemented
+
+
+# -- Products added to something -------------------------------------------------------------------------------------
+
+
+def _times(F: Any, g: Any, factor: Any) -> Any:
+    return g if factor == 1 else g * factor.conjugate()
+
+
+@op(backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True)
+def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * self + alpha * mat1 @ mat2``."""
+    for name, each in (("mat1", mat1), ("mat2", mat2)):
+        if each.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x"
+            f"{mat2.shape[1]})"
+        )
+    _summand(self, (mat1.shape[0], mat2.shape[1]), mat1, mat2, ("mat1", "mat2"))
+    return _added(np, self, _product(np, mat1, mat2), beta, alpha)
+
+
+def _added(np: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if alpha != 1:
+        product = product * np.asarray(alpha).astype(product.dtype)
+    if beta == 0:
+        return product
+    return product + (self if beta == 1 else self * np.asarray(beta).astype(self.dtype))
+
+
+addmm.derivative(
+    self=lambda F, g, beta: _times(F, g, beta),
+    mat1=lambda F, g, mat2, alpha: _times(F, F.mm(g, F.turned_fast(mat2)), alpha),
+    mat2=lambda F, g, mat1, alpha: _times(F, F.mm(F.turned_fast(mat1), g), alpha),
+)
+
+
+@op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
+def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * self + alpha * mat @ vec``."""
+    if mat.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {mat.ndim}, {vec.ndim}")
+    if mat.shape[1] != vec.shape[0] or self.ndim > 1 or self.size not in (1, mat.shape[0]):
+        raise RuntimeError(
+            f"size mismatch, got input ({self.size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
+    return _added(np, self, _product(np, mat, vec, "addmv_impl_cpu"), beta, alpha)
+
+
+addmv.derivative(
+    self=lambda F, g, beta: _times(F, g, beta),
+    mat=lambda F, g, vec, alpha: _times(F, F.outer_conj(g, vec), alpha),
+    vec=lambda F, g, mat, alpha: _times(F, F.mv(F.turned_fast(mat), g), alpha),
+)
+
+
+@op(backward="AddrBackward0", opmath=True, holomorphic=False, in_place=True)
+def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * self + alpha * outer(vec1, vec2)``."""
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
+        raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
+    _summand(self, (vec1.shape[0], vec2.shape[0]), self, self, ("vec1", "vec2"))
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha)
+
+
+addr.derivative(
+    self=lambda F, g, beta: _times(F, g, beta),
+    vec1=lambda F, g, vec2, alpha: _times(F, F.mv(g, F.conj_physical(vec2)), alpha),
+    vec2=lambda F, g, vec1, alpha: _times(F, F.mv(F.transpose(g, 0, 1), F.conj_physical(vec1)), alpha),
+)
+
+
+@op(backward="BaddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
+def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * self + alpha * bmm(batch1, batch2)``."""
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
+    if batch1.shape[0] != batch2.shape[0] or batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] but "
+            f"got: [{batch2.shape[0]}, {batch2.shape[1]}]."
+        )
+    return _added(np, self, _product(np, batch1, batch2, "bmm"), beta, alpha)
+
+
+baddbmm.derivative(
+    self=lambda F, g, beta: _times(F, g, beta),
+    batch1=lambda F, g, batch2, alpha: _times(F, F.bmm(g, F.turned_fast(batch2)), alpha),
+    batch2=lambda F, g, batch1, alpha: _times(F, F.bmm(F.turned_fast(batch1), g), alpha),
+)
+
+
+@op(backward="AddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
+def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """``beta * self + alpha *`` the sum of the products of the matrices in two batches."""
+    if batch1.ndim != 3 or batch2.ndim != 3:
+        raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
+    _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
+    if batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(
+            f"batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and {batch2.shape[0]}"
+        )
+    if batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
+            f"{batch2.shape[1]}x{batch2.shape[2]})"
+        )
+    return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
+
+
+def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
+    return F.expand(g, (_shape(other)[0], *_shape(g)))
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return x._array.shape if isinstance(x, Tensor) else x.shape
+
+
+addbmm.derivative(
+    self=lambda F, g, beta: _times(F, g, beta),
+    batch1=lambda F, g, batch2, alpha: _times(F, F.bmm(_batch_gradient(F, g, batch2), F.turned_fast(batch2)), alpha),
+    batch2=lambda F, g, batch1, alpha: _times(F, F.bmm(F.turned_fast(batch1), _batch_gradient(F, g, batch1)), alpha),
+)
+
+
+# -- Chains and other products -----------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
+    """The product of several matrices, in the cheapest order."""
+    if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for each in matrices:
+        if each._array.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {each._array.ndim}, expected 2 instead.")
+    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices, out=out)
+
+
+def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
+    """The product of several matrices (the first and last may be vectors), in the cheapest order."""
+    if isinstance(tensors, Tensor):
+        raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    given = list(tensors)
+    if len(given) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(given)}")
+    _check_chain(given)
+    first, last = given[0]._array.ndim == 1, given[-1]._array.ndim == 1
+    if first:
+        given[0] = unsqueeze(given[0], 0)
+    if last:
+        given[-1] = unsqueeze(given[-1], 1)
+    for i, (a, b) in enumerate(pairwise(given)):
+        if a._array.shape[1] != b._array.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a._array.shape)} and {list(b._array.shape)} "
+                "cannot be multiplied"
+            )
+    shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
+    sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
+    found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
+    return into(out, found, "mm")
+
+
+def _check_chain(given: list[Tensor]) -> None:
+    count = len(given)
+    for i, each in enumerate(given):
+        ndim = each._array.ndim
+        if i in (0, count - 1) and ndim not in (1, 2):
+            raise RuntimeError(
+                f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {ndim}D"
+            )
+        if 0 < i < count - 1 and ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
+        if each._array.dtype != given[0]._array.dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{c_name(given[0]._array)} and tensor {i} {c_name(each._array)}"
+            )
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each product of a chain of matrices of these sizes (dynamic programming)."""
+    count = len(sizes) - 1
+    cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}
+    best: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            options = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i, j], best[i, j] = min(options)
+    return best
+
+
+def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return given[i]
+    k = best[i, j]
+    return mm(_chain(given, best, i, k), _chain(given, best, k + 1, j))
+
+
+@op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
+def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
+    """The cross product along a dimension of size 3."""
+    return np.ascontiguousarray(np.cross(self, other, axis=dim))
+
+
+cross_block.derivative(
+    self=lambda F, g, other, dim: F.cross_block(F.conj_physical(other), g, dim),
+    other=lambda F, g, self, dim: F.cross_block(g, F.conj_physical(self), dim),
+)
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
+    """The cross product of vectors of size 3 along ``dim``."""
+    if input._array.ndim != other._array.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    error = broadcast_error((input, other))
+    if error is not None:
+        raise error
+    shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
+    at = dimension(dim, len(shape))
+    if shape[at] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
+            f"{other._array.shape[dim]}"
+        )
+    found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
+    return into(out, found)
+
+
+def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
+    """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
+    if dim is None:
+        dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return cross(input, other, dim=dim, out=out)
+
+
+surface(name="cross")(_torch_cross)
+
+
+@surface()
+def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The Kronecker product: every number of ``input`` times all of ``other``, side by side.
+
+    >>> import retrograd as torch
+    >>> torch.kron(torch.eye(2), torch.tensor([1.0, 2.0]))
+    tensor([[1., 2., 0., 0.],
+            [0., 0., 1., 2.]])
+    """
+    ndim = max(input._array.ndim, other._array.ndim)
+    a, b = ((1,) * (ndim - each._array.ndim) + each._array.shape for each in (input, other))
+    wide = [size for pair in zip(a, (1,) * ndim, strict=True) for size in pair]
+    long = [size for pair in zip((1,) * ndim, b, strict=True) for size in pair]
+    found: Tensor = unsafe_view(
+        F.mul(reshape(input, tuple(wide)), reshape(other, tuple(long))),
+        tuple(x * y for x, y in zip(a, b, strict=True)),
+    )
+    return into(out, found, "mul")

@@ -1,0 +1,87 @@
+"""Operands brought together: the dtype in which tensors and numbers are calculated, and shapes that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor, wrap
+
+#: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
+PLAIN: set[type] = {Tensor}
+NUMBERS = frozenset({float, int, bool})
+F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
+OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.SHORT
+
+
+def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
+    """The dtype in which operands (Tensors and numbers) are calculated together."""
+    found: list[dtypes.dtype | None] = [None, None, None]
+    for each in operands:
+        if isinstance(each, Tensor):
+            kind, dtype = (0 if each._array.ndim else 1), each.dtype
+        else:
+            kind, dtype = 2, dtypes.of_number(each)
+        held = found[kind]
+        found[kind] = dtype if held is None else dtypes.promote_types(held, dtype)
+    return dtypes.result_of(*found)
+
+
+def unite(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
+    """Operands (arrays and numbers) in the dtype in which ``op`` calculates them, and that dtype.
+
+    Raises ValueError where the generated caller is not to go on: ``apply`` knows what to do.
+    """
+    key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
+                                     for each in operands])  # fmt: skip
+    try:
+        target = op.united[key]
+    except KeyError:
+        target = op.united[key] = _united(op, taken, operands)
+    if target is None:
+        raise ValueError
+    return [
+        each if each.__class__ is not numpy.ndarray or each.dtype is target else each.astype(target)
+        for each in operands
+    ], target
+
+
+def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
+    """The NumPy dtype for :func:`unite`, or None."""
+    if op.check is not None:
+        op.check(*operands)
+    common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])
+    if op.floats and common.category < dtypes.FLOATING:
+        common = dtypes.default.floating
+    target = common.numpy
+    numbers = any(each.__class__ in NUMBERS for each in operands)
+    if target in dtypes.SHORT and numbers:
+        return None
+    return target if target in (F32, F64) or target in taken else None
+
+
+def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
+    """torch's error for shapes that do not go together, if they do not."""
+    shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
+    merged: tuple[int, ...] = ()
+    for shape in shapes:
+        error = mismatch(merged, shape)
+        if error is not None:
+            return error
+        merged = numpy.broadcast_shapes(merged, shape)
+    return None
+
+
+def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
+    """torch's error if shapes ``a`` and ``b`` can not be broadcast together."""
+    for back in range(1, min(len(a), len(b)) + 1):
+        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
+            return RuntimeError(
+                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
+                f"dimension {max(len(a), len(b)) - back}"
+            )
+    return None
