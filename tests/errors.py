@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy
 
-
 SOURCE = pathlib.Path(__file__).with_name("errors.txt")
 
 

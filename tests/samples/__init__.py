@@ -70,18 +70,29 @@ class Sample:
 
     ``smooth=False``: not differentiable (or piecewise constant): only values are compared, no derivatives checked by
     differences. ``second=False``: the second derivative is not checked by differences (say why beside the sample).
+    ``beyond=True``: PyTorch refuses a derivative that retrograd has; it is checked by differences only.
     """
 
     op: str
     expression: str
     smooth: bool
     second: bool
+    beyond: bool
     inputs: dict[str, Recipe]
 
     def __init__(
-        self, op: str, expression: str, /, *, smooth: bool = True, second: bool = True, **inputs: Recipe
+        self,
+        op: str,
+        expression: str,
+        /,
+        *,
+        smooth: bool = True,
+        second: bool = True,
+        beyond: bool = False,
+        **inputs: Recipe,
     ) -> None:
         self.op, self.expression, self.smooth, self.second, self.inputs = op, expression, smooth, second, inputs
+        self.beyond = beyond
 
     def arrays(self) -> dict[str, numpy.ndarray]:
         """The inputs; the same at every call."""

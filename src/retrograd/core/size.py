@@ -29,9 +29,7 @@ class Size(tuple[int, ...]):
     def _of_others(cls, sizes: tuple[Any, ...], start: int) -> Size:
         for position, each in enumerate(sizes):
             if not hasattr(each, "__index__"):
-                raise TypeError(
-                    f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')"
-                )
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')")
         return size_of(cls, [each.__index__() for each in sizes])
 
     def numel(self) -> int:

@@ -313,7 +313,7 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.dtype is not self.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_c_name(value.dtype)}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{c_name(value.dtype)}' to a tensor with grad_dtype "
                 f"'{dtypes.scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
@@ -556,13 +556,6 @@ def numpy_moveaxis(array: Any) -> Any:
 
 def _short(value: Any) -> str:
     return type(value).__name__
-
-
-def _c_name(each: dtype) -> str:
-    """The name of a dtype in C, which torch uses in some of its errors."""
-    return {"float32": "float", "float64": "double", "complex64": "c10::complex<float>", "float16": "c10::Half",
-            "complex128": "c10::complex<double>", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int",
-            "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(each.name, each.name)  # fmt: skip
 
 
 def c_name(each: dtype) -> str:

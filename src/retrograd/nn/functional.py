@@ -21,6 +21,7 @@ from ..ops.activate import (
     softmax,
     softplus,
 )
+from ..ops.distance import cosine_similarity, pairwise_distance, pdist
 from ..ops.elementary import relu, sigmoid, tanh
 from ..ops.linalg import addmm, matmul
 from ..ops.random import dropout
@@ -92,8 +93,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 __all__ = [
-    "cross_entropy", "dropout", "elu", "gelu", "hardtanh", "l1_loss", "leaky_relu", "linear", "log_softmax",
-    "logsigmoid", "mse_loss", "nll_loss", "one_hot", "relu", "relu6", "sigmoid", "silu", "softmax", "softmin",
+    "cosine_similarity", "cross_entropy", "dropout", "elu", "gelu", "hardtanh", "l1_loss", "leaky_relu", "linear", "log_softmax",
+    "logsigmoid", "mse_loss", "nll_loss", "one_hot", "pairwise_distance", "pdist", "relu", "relu6",
+    "sigmoid", "silu", "softmax", "softmin",
     "softplus", "tanh",
 ]  # fmt: skip
 publish(globals(), "nn")

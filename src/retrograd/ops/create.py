@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any
 
 import numpy
@@ -55,7 +53,7 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
     return next(each for each in sizes if each < 0)
 
 
-def _dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
+def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     if value is None:
         return (default or dtypes.default.floating).numpy
     if not isinstance(value, dtype) and value not in (float, int, bool, complex):
@@ -78,7 +76,7 @@ def into(out: Tensor | None, array: Any, dtype: Any = None, requires_grad: bool 
     return out
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """A number that may be given as a 0-d tensor or as one of NumPy's."""
     return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
 
@@ -91,7 +89,7 @@ def _filled(
 ) -> Tensor:
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
-    kind = _dtype_of(name, dtype, None if out is None else out.dtype)
+    kind = dtype_of(name, dtype, None if out is None else out.dtype)
     value = dtypes.converted(fill, kind)
     np = place_of(device)
     array = np.zeros(size, kind) if fill.__class__ is int and fill == 0 else np.full(size, value.item(), kind)
@@ -133,7 +131,7 @@ def empty(
         return into(out, numpy.empty(sizes, out._array.dtype), dtype)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    return made(_blank(place_of(device), sizes, _dtype_of("empty", dtype), memory_format), requires_grad)
+    return made(_blank(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
 
 
 def _blank(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
@@ -154,9 +152,11 @@ def empty_strided(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """An empty tensor with the given strides (in elements)."""
-    kind = _dtype_of("empty_strided", dtype)
+    kind = dtype_of("empty_strided", dtype)
     if len(size) != len(stride):
-        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
     if any(each < 0 for each in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(size)}: {list(size)}")
     if any(each < 0 for each in stride):
@@ -168,6 +168,36 @@ def empty_strided(
 
 
 @surface(method=False)
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An empty tensor without gaps whose dimensions follow each other in memory in the order ``physical_layout``.
+
+    >>> import retrograd as torch
+    >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    shape, order = sizes_of("empty_permuted", (size,)), tuple(physical_layout)
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for index, axis in enumerate(order):
+        if not 0 <= axis < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {index})."
+                "  NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if axis in order[:index]:
+            raise RuntimeError("Duplicate dim not allowed")
+    np = place_of(device)
+    array = np.empty(tuple(shape[axis] for axis in order), dtype_of("empty_permuted", dtype))
+    return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
+
+
+@surface(method=False)
 def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -176,7 +206,7 @@ def full(
 
     Raises RuntimeError if the dtype can not hold the value.
     """
-    value = _number(fill_value)
+    value = number_of(fill_value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
@@ -191,7 +221,7 @@ def scalar_tensor(
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
-    return _filled("scalar_tensor", (), _number(s), None, dtype, layout, device, requires_grad)
+    return _filled("scalar_tensor", (), number_of(s), None, dtype, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -203,150 +233,14 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return into(out, place_of(device).eye(n, m, dtype=_dtype_of("eye", dtype)), dtype, requires_grad)
-
-
-# -- Ranges ----------------------------------------------------------------------------------------------------------
-
-
-@surface(method=False)
-def arange(
-    start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
-    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """Numbers from ``start`` to below ``end`` in steps of ``step``; of one argument, from 0 to below it.
-
-    int64 if all arguments are integers, else of the default dtype.
-    """
-    if end is None:
-        start, end = None, start
-    first, last, stride = (_number(each) for each in (0 if start is None else start, end, step))
-    whole = all(isinstance(each, int) for each in (first, last, stride))
-    kind = _dtype_of("arange", dtype, out.dtype if out is not None else dtypes.int64 if whole else None)
-    if kind.kind in "bc":
-        raise dtypes.unsupported("arange_cpu", kind)
-    if kind == numpy.int64 and not whole and all(map(math.isfinite, (first, last, stride))):
-        if int(stride) == 0 != stride:
-            raise ValueError("step must be nonzero")
-        first, last, stride, whole = int(first), int(last), int(stride), True
-    _check_range(first, last, stride)
-    count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
-    if count > 2**58:
-        raise RuntimeError("invalid size, possible overflow?")
-    if out is not None and 0 < out._array.size != count:
-        _warn_of_size(out, count)
-    if not whole and kind.kind in "iu":
-        first, stride, whole = int(first), int(stride), True
-    counted = place_of(device).arange(count, dtype=numpy.int64 if whole else numpy.float64)
-    return into(out, (first + stride * counted).astype(kind), dtype, requires_grad)
-
-
-def _warn_of_size(out: Tensor, count: int) -> None:
-    warnings.warn(
-        f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not "
-        f"match the computed number of elements {count}. Note that this may occur as a result of rounding error. The out "
-        f"tensor will be resized to a tensor of shape ({count},).",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
-def _check_range(start: Any, end: Any, step: Any) -> None:
-    if step == 0 or step != step:
-        raise RuntimeError("step must be nonzero")
-    if not all(math.isfinite(each) for each in (start, end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-
-
-@surface(method=False, name="range")
-def _range(
-    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
-    warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
-    )
-    _check_range(start, end, step)
-    count = math.floor((end - start) / step) + 1
-    array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(_dtype_of("range", dtype))
-    return made(array, requires_grad)
-
-
-@surface(method=False)
-def linspace(
-    start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included."""
-    first, last, count, kind = _bounds("linspace", start, end, steps, dtype, out)
-    return into(out, _even(place_of(device), first, last, count, kind), dtype, requires_grad)
-
-
-def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
-    """The arguments of :func:`linspace` and :func:`logspace` as numbers, and the dtype of the result."""
-    for each in (start, end):
-        if isinstance(each, Tensor) and each._array.ndim:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {'start' if each is start else 'end'} "
-                f"with {each._array.ndim} dimension(s)."
-            )
-    first, last = _number(start), _number(end)
-    inferred = dtypes.default.complex if isinstance(first + last, complex) else None
-    kind = _dtype_of(name, dtype, inferred or (None if out is None else out.dtype))
-    if inferred is not None and kind.kind != "c":
-        raise RuntimeError(
-            f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
-            f"be safely cast to passed dtype {dtypes.scalar_name(dtypes.of(kind))}"
-        )
-    if kind.kind == "b":
-        raise dtypes.unsupported(f"{name}_cpu", kind)
-    count = steps.__index__()
-    if count < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    return first, last, count, kind
-
-
-def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
-    if kind.kind in "iu":
-        work: Any = np.dtype(np.float64)
-        start, end = int(start), int(end)
-    else:
-        work = np.dtype(np.float32) if kind in dtypes.SHORT else kind
-    if steps == 1:
-        return np.asarray([start]).astype(kind)
-    low, high = np.asarray(start).astype(work), np.asarray(end).astype(work)
-    stride = ((high - low) / work.type(max(steps - 1, 1))).astype(work)
-    count = np.arange(steps)
-    half = steps // 2
-    up = low + stride * count.astype(work)
-    down = high - stride * (steps - 1 - count).astype(work)
-    values = np.where(count < half, up, down)
-    return (np.trunc(values) if kind.kind in "iu" else values).astype(kind)
-
-
-@surface(method=False)
-def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
-    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
-    first, last, count, kind = _bounds("logspace", start, end, steps, dtype, out)
-    np = place_of(device)
-    exponents = _even(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-    return into(out, np.power(float(base), exponents).astype(kind), dtype, requires_grad)
+    return into(out, place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), dtype, requires_grad)
 
 
 # -- Like another ----------------------------------------------------------------------------------------------------
 
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
-    kind = input._array.dtype if dtype is None else _dtype_of(name, dtype)
+    kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
     np = devices.module_for(input.device if device is None else devices.as_device(device))
     return np, kind, memory_format
 
@@ -390,7 +284,7 @@ def full_like(
     """A tensor like ``input`` in which every element is ``fill_value``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array = alike(np, input, kind, order)
-    array[...] = dtypes.converted(_number(fill_value), kind)
+    array[...] = dtypes.converted(number_of(fill_value), kind)
     return made(array, requires_grad)
 
 

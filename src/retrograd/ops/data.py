@@ -11,9 +11,9 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.kinds import kind_of
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, strided, wrap
 from .cast import to
-from .create import _dtype_of, made, place_of
+from .create import dtype_of, made, place_of
 from .table import surface
 
 
@@ -38,7 +38,7 @@ def tensor(
         return made(place_of(None).array(data, dtypes.default.floating.numpy), requires_grad)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
-    array = array_of(data, None if dtype is None else dtypes.of(_dtype_of("tensor", dtype)))
+    array = array_of(data, None if dtype is None else dtypes.of(dtype_of("tensor", dtype)))
     place = devices.as_device(device) if device is not None else _own_place(data)
     return made(devices.move(array, place), requires_grad)
 
@@ -64,7 +64,7 @@ def new_tensor(
     """A tensor of ``data`` with the dtype and device of this tensor."""
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
-    array = array_of(data, input.dtype if dtype is None else dtypes.of(_dtype_of("new_tensor", dtype)))
+    array = array_of(data, input.dtype if dtype is None else dtypes.of(dtype_of("new_tensor", dtype)))
     place = input.device if device is None else devices.as_device(device)
     return made(devices.move(array, place), requires_grad)
 
@@ -317,7 +317,7 @@ def _shared(obj: Any, dtype: Any) -> Tensor | None:
 @surface(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor on the memory of an object with the buffer protocol."""
-    kind = _dtype_of("frombuffer", dtype)
+    kind = dtype_of("frombuffer", dtype)
     try:
         memory = memoryview(buffer)
     except TypeError:
@@ -351,3 +351,26 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             stacklevel=2,
         )
     return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
+
+
+@surface(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array (one with ``__dlpack__``)."""
+    if isinstance(ext_tensor, Tensor):
+        found = ext_tensor.detach()
+    else:
+        found = wrap(numpy.from_dlpack(ext_tensor))
+    return to(found.clone() if copy else found, device)
+
+
+@surface(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
+    device: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A 1-d tensor of ``size`` elements on a file; ``shared``: what is written to the tensor is written to the file."""
+    kind = dtype_of("from_file", dtype)
+    if shared:
+        with open(filename, "ab") as file:  # as long as it has to be
+            file.truncate(max(file.tell(), (size or 0) * kind.itemsize))
+    return wrap(numpy.asarray(numpy.memmap(filename, kind, "r+" if shared else "c", shape=(size or 0,))))

@@ -761,7 +761,7 @@ scatter_add_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, backward="ConstantPadNdBackward0")
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
     """``self`` in the corner of zeros of ``shape``."""
     if self.shape == tuple(shape):

@@ -15,20 +15,25 @@ from . import (
     cast,
     compare,
     create,
-    data,
+    distance,
     elementary,
+    fft,
     index,
     inner,
     join,
     linalg,
-    oldtypes,
     operators,
     random,
+    ranges,
     reduce,
     rounding,
+    scan,
     shape,
     sort,
     special,
+    spectra,
+    statistics,
+    windows,
 )  # fmt: skip
 from .table import FUNCTIONS, METHODS, operator_form, public_form
 
@@ -71,8 +76,8 @@ def add_method(name: str, function: Any) -> None:
 
 __all__ = [
     "add_method",
-    "activate", "arithmetic", "bits", "cast", "compare", "create", "elementary", "index", "inner", "install", "join",
-    "linalg", "operators", "random", "reduce", "rounding", "shape", "sort",
-    "special",
+    "activate", "arithmetic", "bits", "cast", "compare", "create", "distance", "elementary", "fft", "index", "inner",
+    "install", "join", "linalg", "operators", "random", "ranges", "reduce", "rounding", "scan", "shape", "sort", "special",
+    "spectra", "statistics", "windows",
 ]  # fmt: skip
 install()

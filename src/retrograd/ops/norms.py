@@ -191,25 +191,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
 
 
-@surface(name="vander", method=False)
-def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of each number of a vector as the rows of a matrix, falling unless ``increasing``."""
-    if x._array.ndim != 1:
-        raise RuntimeError("x must be a one-dimensional tensor.")
-    n = x._array.shape[0]
-    size = n if N is None else N
-    if size < 0:
-        raise RuntimeError("N must be non-negative.")
-    found: Any = x.new_empty((n, size))
-    if size > 0:
-        found[:, 0] = 1
-    if size > 1:
-        found[:, 1:] = unsqueeze(x, 1)
-        found[:, 1:] = FUNCTIONS["cumprod"](found[:, 1:], 1)
-    turned: Tensor = found if increasing else found.flip((1,))
-    return turned
-
-
 # -- Powers and the exponential --------------------------------------------------------------------------------------
 
 

@@ -115,7 +115,9 @@ def _old_type(name: str, kind: dtype, place: str) -> Any:
     module = "torch" if place == "cpu" else "torch.cuda"
     doc = f"PyTorch's old constructor of tensors of ``{kind}``: of a shape or of data."
     return _OldTypes(
-        name, (), {"__new__": construct, "element": kind, "dtype": kind, "place": place, "__module__": module, "__doc__": doc}
+        name,
+        (),
+        {"__new__": construct, "element": kind, "dtype": kind, "place": place, "__module__": module, "__doc__": doc},
     )
 
 

@@ -859,6 +859,11 @@ def _triangle_indices(name: str, keep: Any) -> None:
     def indices(
         row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
     ) -> Tensor:
+        for what, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        if dtype is not None and dtype.category != dtypes.INTEGER:
+            raise dtypes.unsupported(name, dtype.numpy)
         rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
         found = wrap(numpy.stack([rows, columns]).astype(numpy.int64))
         return found if dtype is None else to(found, dtype)
