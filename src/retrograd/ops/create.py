@@ -298,7 +298,7 @@ def _new(create: Any, doc: str) -> None:
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         sizes = sizes_of(new.__name__, shape, size)
-        return create(  # type: ignore[no-any-return]
+        return create(
             sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
         )
 
