@@ -259,3 +259,13 @@ def test_subclasses() -> None:
     assert made.title == "mine" and type(made.grad_fn).__name__ == "AliasBackward0"
     assert repr(Named([1.0, 2.0])) == "Named([1., 2.])" and isinstance(made, torch.Tensor)
     (made * 2).sum().backward()
+
+
+def test_results_lie_in_order_where_pytorchs_do() -> None:
+    turned = torch.arange(6.0).view(2, 3).t()
+    for each in (
+        turned.cumsum(0), turned.softmax(0), torch.cat([turned, turned]), torch.stack([turned, turned]), turned.tril(),
+        turned.masked_fill(turned > 2, 0.0), turned.mean(1, keepdim=True), turned.cumprod(0),
+    ):  # fmt: skip
+        assert each.is_contiguous() and each.view(-1).numel() == each.numel()
+    assert turned.clone().stride() == turned.double().stride() == turned.exp().stride() == (1, 3)

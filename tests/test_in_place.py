@@ -306,3 +306,38 @@ def test_set_leaves_the_source_alone_and_refuses_to_be_recorded() -> None:
     assert x.set_(source).tolist() == [1.0, 1.0, 1.0] and x._version == 1 and source._version == 0
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         torch.ones(2, requires_grad=True).set_(source)
+
+
+def test_what_is_assigned_is_recorded_as_it_is_stretched() -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    base = x * 1
+    base[:] = x[:, :1]
+    assert base.grad_fn.next_functions[1][0].name() == "ExpandBackward0"
+    base[0] = x[:1]
+    assert base.grad_fn.next_functions[1][0].name() == "ViewBackward0"
+
+
+def test_errors_name_nodes_with_their_numbers() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x.max()
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"which is output 0 of Max1, is at version 1"):
+        z.backward()
+
+
+def test_elements_that_lie_at_one_place_share_the_gradient_of_what_is_shown_there() -> None:
+    x = torch.ones(2, 1, requires_grad=True)
+    stretched = (x * 1).expand(2, 2)
+    stretched.as_strided((2,), (1,)).sum().backward()
+    assert x.grad.tolist() == [[1.0], [1.0]]
+
+
+def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
+    base = torch.ones(2, 2, requires_grad=True) * 1
+    with torch.no_grad():
+        view = base.t()
+    with pytest.raises(
+        RuntimeError, match="Output 0 of Slice is a view of a view which was created in no_grad mode and"
+    ):
+        view[:1].mul_(2)

@@ -96,3 +96,9 @@ def test_strides_that_leave_the_memory_are_refused() -> None:
         x.as_strided((-1,), (1,))
     with pytest.raises(RuntimeError, match="numel: integer multiplication overflow"):
         x.resize_(-1)
+
+
+def test_windows_larger_than_the_dimension_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="maximum size for tensor at dimension 0 is 1 but size is 2"):
+        torch.ones(1, 2).unfold(0, 2, 1)
+    assert torch.arange(4).unfold(dimension=0, size=2, step=1).tolist() == [[0, 1], [1, 2], [2, 3]]

@@ -84,6 +84,8 @@ def test_agrees_with_torch(family: str, sample: Sample) -> None:
             derivatives(torch, outs, list(tensors.values()))
     elif sample.smooth and "refused" not in expected:
         for order, got in zip(("first", "second"), derivatives(torch, outs, list(tensors.values())), strict=True):
+            if order not in expected:
+                continue  # PyTorch has no second derivative here
             for one, wanted in zip(got, expected[order], strict=True):
                 # No gradient and a gradient of zeros are the same number.
                 if wanted is None:

@@ -18,13 +18,13 @@ def weighted_sum(torch: Any, outs: list[Any]) -> Any:
     return total
 
 
-def derivatives(torch: Any, outs: list[Any], leaves: list[Any]) -> tuple[list[Any], list[Any]]:
+def derivatives(torch: Any, outs: list[Any], leaves: list[Any], second: bool = True) -> tuple[list[Any], list[Any]]:
     """First and second derivatives of the weighted sum by each leaf that requires gradients (None where there is none)."""
     leaves = [each for each in leaves if each.requires_grad]
     total = weighted_sum(torch, outs)
     if not leaves or not hasattr(total, "grad_fn"):
         return [None] * len(leaves), [None] * len(leaves)
-    first = torch.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+    first = torch.autograd.grad(total, leaves, create_graph=second, allow_unused=True)
     again = weighted_sum(torch, [each for each in first if each is not None])
     if not hasattr(again, "grad_fn") or not again.requires_grad:
         return list(first), [None] * len(leaves)

@@ -37,6 +37,12 @@ from .core.tensor import (
     preserve_format,
     strided,
 )
+from .core.threads import (
+    get_num_interop_threads,
+    get_num_threads,
+    set_num_interop_threads,
+    set_num_threads,
+)
 from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes

@@ -44,9 +44,9 @@ def weighted(outs: list[Any]) -> Any:
     for out in outs:
         if out.requires_grad:
             flat = out.real + 0.5 * out.imag if out.is_complex() else out
-            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).reshape(tuple(flat.shape)).tolist()
+            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).tolist()
             torch = oracle if isinstance(out, oracle.Tensor) else retrograd
-            total = total + (flat * torch.tensor(weights, dtype=flat.dtype)).sum()
+            total = total + (flat * torch.tensor(weights, dtype=flat.dtype).reshape(flat.shape)).sum()
     return total
 
 
@@ -73,7 +73,12 @@ def run(torch: Any, sample: Sample, dtype: str, grad: bool) -> dict[str, Any]:
     result["first"] = [None if each is None else numbers(each) for each in first]
     again = weighted([each for each in first if each is not None])
     if hasattr(again, "backward") and again.requires_grad:
-        second = torch.autograd.grad(again, leaves, allow_unused=True)
+        try:
+            second = torch.autograd.grad(again, leaves, allow_unused=True)
+        except RuntimeError as error:
+            if torch is not oracle or "_backward is not implemented" not in str(error):
+                raise
+            return result
         # zero and none are the same to a user
         result["second"] = [0.0 if each is None else numbers(each) for each in second]
     return result

@@ -218,6 +218,18 @@ def _cpp(each: dtype) -> str:
     )
 
 
+def c_name(each: Any) -> str:
+    """The name of a dtype (ours or NumPy's) in C++, which torch uses in some of its errors."""
+    return _C_NAMES.get(each.name, each.name)
+
+
+_C_NAMES: Final = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
 def scalar_name(each: dtype) -> str:
     """The name that torch's errors use for a dtype: ``Float``, ``Long``, ``ComplexDouble`` …"""
     return {

@@ -317,7 +317,7 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.dtype is not self.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{c_name(value.dtype)}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{dtypes.c_name(value.dtype)}' to a tensor with grad_dtype "
                 f"'{dtypes.scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
@@ -516,8 +516,8 @@ def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 def element_strides(array: Any) -> tuple[int, ...]:
     """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
-    if array.size == 0 or (array.flags.c_contiguous and 1 not in array.shape):
-        return contiguous_strides(array.shape)
+    if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
+        return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize
     return tuple(step // size for step in array.strides)
 
@@ -560,13 +560,6 @@ def numpy_moveaxis(array: Any) -> Any:
 
 def _short(value: Any) -> str:
     return type(value).__name__
-
-
-def c_name(each: dtype) -> str:
-    """The name of a dtype in C, which torch uses in some of its errors."""
-    return {"float32": "float", "float64": "double", "complex64": "c10::complex<float>", "float16": "c10::Half",
-            "complex128": "c10::complex<double>", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int",
-            "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}.get(each.name, each.name)  # fmt: skip
 
 
 NOT_A_LEAF = (

@@ -114,8 +114,16 @@ def _as_strided_node(array: Any, base: Tensor) -> Node:
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     node.code, node.instruction = where.caller()
-    node.whole, node.part = geometry(base._array, base._array), geometry(array, base._array)
+    node.whole, node.part = geometry(base._array, base._array), _part(array, base._array)
     return node
+
+
+def _part(array: Any, base: Any) -> Geometry:
+    """The geometry of a view; of complex numbers that show real ones, as pairs of these."""
+    found = geometry(array, base)
+    if array.dtype.kind != "c" or base.dtype.kind == "c":
+        return found
+    return Geometry((*found.shape, 2), (*(2 * step for step in found.strides), 1), 2 * found.offset)
 
 
 class AsStridedView(Node):
@@ -127,7 +135,10 @@ class AsStridedView(Node):
     whole: Geometry
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        return level_of(grad).strided_add(grad, self.whole, self.part)
+        level = level_of(grad)
+        if len(self.part.shape) > grad.ndim:
+            grad = level.view_as_real(grad)
+        return level.strided_add(grad, self.whole, self.part)
 
     vjp_recorded = vjp
 
@@ -138,10 +149,11 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 class CopySlices(Node):
     """The node of a base of which a view was modified in place (see Note [CopySlices])."""
 
-    __slots__ = ("inner", "listed", "pairs", "part", "whole")
+    __slots__ = ("inner", "joined", "listed", "pairs", "part", "whole")
     __module__ = "builtins"
     inner: Node
     pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
+    joined: bool  # the other way round: the view shows pairs as complex numbers
     part: Geometry
     whole: Geometry
 
@@ -159,10 +171,12 @@ class CopySlices(Node):
         level = level_of(grad)
         if self.pairs:
             grad = level.view_as_real(grad)
-        grads = vjp(level.strided_read(grad, self.whole, self.part), edges, keep)
+        part = level.strided_read(grad, self.whole, self.part)
+        grads = vjp(level.view_as_complex(part) if self.joined else part, edges, keep)
         if len(edges) == 1:
             grads = (grads,)
-        rest = level.strided_write(grad, grads[0], self.whole, self.part) if edges[0] is not None else None
+        part = level.view_as_real(grads[0]) if self.joined and grads[0] is not None else grads[0]
+        rest = level.strided_write(grad, part, self.whole, self.part) if edges[0] is not None else None
         if self.pairs and rest is not None:
             rest = level.view_as_complex(rest)
         return rest if len(edges) == 1 else (rest, *grads[1:])
@@ -271,11 +285,17 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         return
     node = x._node
     if node is not None and node.__class__ is not AccumulateGrad:
-        text = f"Output {node.position} of {bare_name(node.node)} is a view and {what} modified inplace."
-    elif view.made == INFERENCE:
-        text = f"A view was created in inference mode and {what} modified inplace in normal mode."
+        shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
-        text = f"A view was created in no_grad mode and {what} modified inplace with grad mode enabled."
+        shown = "A view"
+    if view.made == MULTI_OUTPUT and shown != "A view":
+        text = f"{shown} and {what} modified inplace."
+    else:
+        mode, where_to = (
+            ("inference", "in normal mode") if view.made == INFERENCE else ("no_grad", "with grad mode enabled")
+        )
+        made = "was created" if shown == "A view" else "of a view which was created"
+        text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
     raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
@@ -304,7 +324,8 @@ def rebase(x: Tensor, node: Node) -> None:
         copy.inner, copy.listed = node, node.listed
         copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
         shown = LEVEL[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
-        copy.whole, copy.part = geometry(shown, base._array), geometry(x._array, base._array)
+        copy.joined = base._array.dtype.kind == "f" and x._array.dtype.kind == "c"
+        copy.whole, copy.part = geometry(shown, base._array), _part(x._array, base._array)
         base._node, held = copy, base._node
         _carry_retaining(base, held)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
@@ -352,7 +373,7 @@ def _mode_now() -> int:
 
 def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
     """The error for a saved value that was modified since: torch's words, then the user's lines."""
-    kind = _type_string(array)
+    kind = type_string(array)
     origin = ""
     if producer is not None and producer.__class__ is not AccumulateGrad:
         origin = f", which is output {producer.position} of {bare_name(producer.node)},"
@@ -386,13 +407,14 @@ def freed(node: Node) -> RuntimeError:
 
 
 def bare_name(node: Any) -> str:
-    """A node's name without ``Backward`` and number, as torch's errors give it."""
-    return str(type(node).__name__).rstrip("0123456789").removesuffix("Backward")
+    """A node's name as torch's errors give it: without ``Backward0``, or with ``Max1`` for ``MaxBackward1``."""
+    return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
-def _type_string(array: Any) -> str:
+def type_string(array: Any) -> str:
+    """The type of a tensor as some of torch's errors name it: ``torch.FloatTensor``."""
     name = scalar_name(of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 
-__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "view_of"]
+__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "type_string", "view_of"]

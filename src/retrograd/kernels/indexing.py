@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtypes import unsupported
+
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of what :func:`take` gives."""
@@ -23,7 +25,10 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
-    return x[_key(picks)]
+    places = [dim for dim, each in enumerate(picks) if each is not None]
+    if len(places) == 1:
+        return np.take(x, picks[places[0]], places[0])
+    return np.ascontiguousarray(x[_key(picks)])
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
@@ -34,6 +39,9 @@ def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     """Add ``values`` at the picked places of ``x``, as often as each is picked, and return ``x``."""
+    if x.dtype == bool:
+        np.logical_or.at(x, _key(picks), values)
+        return x
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].ndim == 1 and places[0] == 0 and values.ndim == x.ndim:
         return _add_rows(np, x, picks[0], values)
@@ -101,9 +109,11 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
-    out = x.copy()
+    out = np.array(x, order="C")
     if index.size == 0:
         return out
+    if x.dtype.kind == "c" and reduce in ("amax", "amin"):
+        raise unsupported("scatter_gather_tensor_cpu_reduce_" + reduce, x.dtype)
     shape = out.shape
     if not shape:
         out, index, values = out.reshape(1), index.reshape(-1), values.reshape(-1)
@@ -126,7 +136,9 @@ def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
         return 0
     if reduce == "prod":
         return 1
-    if dtype.kind == "f":
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "fV":
         return -np.inf if reduce == "amax" else np.inf
     limits = np.iinfo(dtype)
     return limits.min if reduce == "amax" else limits.max

@@ -21,11 +21,66 @@ from ..ops.activate import (
     softmax,
     softplus,
 )
+from ..ops.attend import multi_head_attention_forward, scaled_dot_product_attention
+from ..ops.convolve import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from ..ops.distance import cosine_similarity, pairwise_distance, pdist
 from ..ops.elementary import relu, sigmoid, tanh
 from ..ops.linalg import addmm, matmul
+from ..ops.pad import pad
+from ..ops.pool import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from ..ops.random import dropout
 from ..ops.reduce import mean, sum
+from ..ops.resample import (
+    affine_grid,
+    channel_shuffle,
+    fold,
+    grid_sample,
+    interpolate,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from ..ops.shape import t
 from ..ops.table import publish
 
@@ -93,10 +148,19 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 __all__ = [
-    "cosine_similarity", "cross_entropy", "dropout", "elu", "gelu", "hardtanh", "l1_loss", "leaky_relu", "linear", "log_softmax",
-    "logsigmoid", "mse_loss", "nll_loss", "one_hot", "pairwise_distance", "pdist", "relu", "relu6",
-    "sigmoid", "silu", "softmax", "softmin",
-    "softplus", "tanh",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "affine_grid", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_similarity", "cross_entropy", "dropout", "elu", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "gelu",
+    "grid_sample", "hardtanh", "interpolate", "l1_loss", "leaky_relu", "linear", "log_softmax", "logsigmoid",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d", "mse_loss", "multi_head_attention_forward", "native_channel_shuffle", "nll_loss", "one_hot",
+    "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "relu", "relu6",
+    "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softmin", "softplus", "tanh", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 publish(globals(), "nn")
 __getattr__ = absent(__name__)

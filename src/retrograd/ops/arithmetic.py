@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtypes import c_name
 from ..core.tensor import Tensor
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
@@ -378,14 +379,7 @@ def _same_dtype(input: Any, *others: Any) -> None:
     for each in others:
         if isinstance(each, Tensor) and isinstance(input, Tensor) and each.dtype is not input.dtype:
             name = "`end`" if each is others[0] else "`weight`"
-            raise RuntimeError(f"expected dtype {_c_name(input)} for {name} but got dtype {_c_name(each)}")
-
-
-def _c_name(x: Tensor) -> str:
-    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half",
-             "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-             "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}  # fmt: skip
-    return names.get(x.dtype.name, x.dtype.name)
+            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for {name} but got dtype {c_name(each.dtype)}")
 
 
 @surface()

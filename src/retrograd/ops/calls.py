@@ -38,9 +38,9 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
     if op.kind == "view":
         return _wrap_views(op, tensors, arrays, params, result, edges)
     if isinstance(result, tuple):
-        outs = tuple([_fresh(each) for each in result])
+        outs = tuple([_fresh(op, each) for each in result])
     else:
-        outs = (_fresh(result),)
+        outs = (_fresh(op, result),)
     if op.has_rules and recording() and any([edge is not None for edge in edges]):
         record(op, tensors, arrays, params, outs, edges)
     return outs if isinstance(result, tuple) else outs[0]
@@ -82,9 +82,13 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return operator
 
 
-def _fresh(array: Any) -> Tensor:
+def _fresh(op: Any, array: Any) -> Tensor:
     out: Tensor = new(Tensor)
-    out._array = numpy.asarray(array) if isinstance(array, numpy.generic) else array
+    if isinstance(array, numpy.generic):
+        array = numpy.asarray(array)
+    elif op.in_order and array.ndim > 1 and not array.flags.c_contiguous:
+        array = array.copy()
+    out._array = array
     out._node = out._view = out._grad = None
     out._count = () if in_inference() else None
     return out

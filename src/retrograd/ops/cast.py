@@ -22,7 +22,7 @@ from ..core.tensor import (
     wrap,
 )
 from ..kernels import text
-from .inner import _as_strided_of, to_dtype
+from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
 from .table import op, surface
 
@@ -30,14 +30,15 @@ from .table import op, surface
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
-    if memory_format is contiguous_format or (memory_format is preserve_format and 0 in self.strides):
+    if memory_format is contiguous_format:
         return np.array(self, order="C")
     if memory_format in CHANNELS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
     if memory_format is not preserve_format:
         raise TypeError("a memory format must be a torch.memory_format")
-    return np.array(self, order="K")
+    # What lies several times at one place has no order of memory to keep.
+    return np.array(self, order="C" if 0 in self.strides else "K")
 
 
 #: The formats in which dimension 1 comes last in memory, and how many dimensions they are for.
@@ -401,7 +402,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
         return copied
     flat = copied.ravel(order="K").view(array.dtype)
     start = (address(array) - address(memory)) // array.itemsize
-    return _as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
+    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
 
 
 def _like(x: Tensor, array: Any) -> Tensor:

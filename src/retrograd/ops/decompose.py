@@ -34,8 +34,10 @@ from .matrices import (
     with_diagonal,
 )
 from .named import named
+from .pieces import narrow
 from .products import matmul
-from .shape import flip, narrow, transpose
+from .rearrange import flip
+from .shape import transpose
 from .solve import solve_triangular
 from .table import FUNCTIONS, surface
 

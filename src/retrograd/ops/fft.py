@@ -15,8 +15,9 @@ from ..kernels import fourier
 from .calls import write_array
 from .cast import to
 from .create import made, place_of
-from .index import padded_to
-from .shape import roll, slice_block
+from .pieces import slice_block
+from .rearrange import roll
+from .scatter import padded_to
 from .table import TENSORS, op
 
 F: Any = TENSORS

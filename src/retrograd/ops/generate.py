@@ -213,6 +213,8 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
     lines.append(f"        _r = {call}")
     lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
+    if op.in_order:
+        lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += _lines(*_lines(*_record(op, names)))
     lines += ["        return _y", f"    except Exception: {slow}"]

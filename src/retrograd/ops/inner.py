@@ -7,8 +7,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
-from ..core.dtypes import of, scalar_name
-from ..core.views import Geometry
+from ..core.views import Geometry, type_string
 from .table import op, pointwise
 
 
@@ -23,15 +22,13 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
 to_dtype.derivative(self=lambda F, g, self_dtype: g)  # the engine casts
 
 
-@pointwise(
-    lambda F, g: F.conj_physical(g), holomorphic=False, in_place_backward="ConjPhysicalBackward1",
-)  # fmt: skip
+@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
 def conj_physical(np: Any, self: Any, /) -> Any:
     """Complex conjugate, element by element, in memory of its own."""
     return self.conj()
 
 
-@op(function=False, opmath=True)
+@op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
     lead = self.ndim - len(size)
@@ -57,10 +54,10 @@ def _span(geometry: Geometry) -> tuple[int, int]:
 
 def _through(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
     strides = tuple(step * memory.itemsize for step in geometry.strides)
-    return _as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
+    return as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
 
 
-def _as_strided_of(np: Any) -> Any:
+def as_strided_of(np: Any) -> Any:
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
@@ -75,8 +72,8 @@ def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
 def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
-    _through(np, memory, start, whole)[...] = self
-    return _through(np, memory, start, part).copy()
+    _add_through(np, memory, start, whole, self)
+    return _through(np, _shared_out(np, memory, start, whole), start, part).copy()
 
 
 strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
@@ -86,18 +83,32 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)
-    if _overlaps(part):
-        index = _through(np, np.arange(memory.size), start, part)
-        np.add.at(memory, index.ravel(), self.ravel())
-    else:
-        _through(np, memory, start, part)[...] = self
-    return _through(np, memory, start, whole).copy()
+    _add_through(np, memory, start, part, self)
+    return _through(np, _shared_out(np, memory, start, whole), start, whole).copy()
 
 
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
 
 
-def _overlaps(geometry: Geometry) -> bool:
+def _add_through(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
+    """Add ``values`` to a zeroed memory, each at its place by a geometry."""
+    if overlaps(geometry):
+        index = _through(np, np.arange(memory.size), start, geometry)
+        np.add.at(memory, index.ravel(), np.broadcast_to(values, geometry.shape).ravel())
+    else:
+        _through(np, memory, start, geometry)[...] = values
+
+
+def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
+    """What lies in memory, divided at every place by how many elements of ``geometry`` lie there: they share it."""
+    if not overlaps(geometry):
+        return memory
+    counts = np.zeros_like(memory)
+    _add_through(np, counts, start, geometry, 1)
+    return memory / np.maximum(counts.real, 1)
+
+
+def overlaps(geometry: Geometry) -> bool:
     """Whether two elements of a geometry may lie at one place."""
     reach = 0
     for step, size in sorted(zip(geometry.strides, geometry.shape, strict=True)):
@@ -126,32 +137,34 @@ strided_write.derivative(
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
-    target = _expanded(np.shape(self), tuple(size), self)
-    if np.ndim(self) == 0 or not hasattr(self, "strides"):
+    if not hasattr(self, "strides"):
         self = np.asarray(self)
+    target = _expanded(self.shape, tuple(size), type_string(self))
     lead = len(target) - self.ndim
     strides = (0,) * lead + tuple(
         0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
     )
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
-    return _as_strided_of(np)(self, target, strides)
+    return as_strided_of(np)(self, target, strides)
 
 
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _expanded(shape: tuple[int, ...], size: tuple[int, ...], array: Any) -> tuple[int, ...]:
-    """The shape that ``expand`` gives, -1 standing for the size that is there. ``array`` is for errors to name."""
+def _expanded(shape: tuple[int, ...], size: tuple[int, ...], kind: str) -> tuple[int, ...]:
+    """The shape that ``expand`` gives, -1 standing for the size that is there. ``kind``: the type, for the error."""
     lead = len(size) - len(shape)
     if lead < 0:
-        kind = scalar_name(of(array.dtype))
         raise RuntimeError(
-            f"expand(torch.{kind}Tensor{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+            f"expand({kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
+            f"greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
+    if lead and min(size[:lead]) < 0 and (not shape or min(size[:lead]) < -1):
+        raise RuntimeError("numel: integer multiplication overflow")
     result = list(size)
-    for i, want in enumerate(size):
+    for i in range(len(size) - 1, -1, -1):
+        want = size[i]
         have = shape[i - lead] if i >= lead else 1
         if want == -1:
             if i < lead:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from itertools import combinations as _combinations
-from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy
@@ -18,11 +16,12 @@ from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
 from ..core.node import Node, next_number
-from ..core.tensor import Tensor, contiguous_format, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, numpy_moveaxis, wrap
 from ..core.views import current
 from .calls import write_array
+from .out import refuse_grad, written
 from .promote import common_dtype, mismatch
-from .shape import reshape, spread, unsafe_view, unsqueeze, view
+from .shape import reshape, spread, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
 
@@ -65,6 +64,9 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> Tensor:
+    # NumPy lays a result out as the parts are; here it lies in order, but for channels that lie last.
+    if not array.flags.c_contiguous and not (array.ndim in (4, 5) and numpy_moveaxis(array).flags.c_contiguous):
+        array = array.copy()
     out = wrap(array)
     if recording():
         edges = tuple(map(current, tensors))
@@ -80,9 +82,15 @@ def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> T
 
 
 def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
-    if isinstance(tensors, Tensor):
-        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     found = tuple(tensors)
+    return _all_tensors(found)
+
+
+def _all_tensors(found: tuple[Any, ...]) -> tuple[Tensor, ...]:
     for position, each in enumerate(found):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
@@ -111,7 +119,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     given = _tensors("cat", tensors)
     dim = kwargs.get("axis", dim)
     if not given:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     arrays = _common(given)
     if 0 in [each.ndim for each in arrays]:
         position = [each.ndim for each in arrays].index(0)
@@ -119,8 +127,14 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     full = [each for each in arrays if each.shape != (0,)] or arrays[:1]
     at = dimension(dim, full[0].ndim)
     _check_sizes(arrays, full[0], at)
-    joined = module_of(full[0]).concatenate(full, at)
+    np = module_of(full[0])
+    joined = np.ascontiguousarray(np.concatenate(full, at))
     if out is not None:
+        if not dtypes.can_cast(dtypes.of(joined.dtype), out.dtype):
+            raise TypeError(
+                "torch.cat(): input types can't be cast to the desired output type " + dtypes.scalar_name(out.dtype)
+            )
+        refuse_grad("cat", out, given)
         write_array(out, joined)
         return out
     old = full[0].shape != (0,)
@@ -156,10 +170,11 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"{list(each.shape)} at entry {position}"
             )
     at = dimension(dim, arrays[0].ndim + 1)
-    joined = module_of(arrays[0]).stack(arrays, at)
+    np = module_of(arrays[0])
+    joined = np.ascontiguousarray(np.stack(arrays, at))
     if out is not None:
-        write_array(out, joined)
-        return out
+        refuse_grad("stack", out, given)
+        return written(out, wrap(joined))
     return _joined(StackBackward, given, joined, dim=at)
 
 
@@ -240,6 +255,8 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
         reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
         for each in _tensors("column_stack", tensors)
     ]
+    if not given:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
     return hstack(given, out=out)
 
 
@@ -291,45 +308,71 @@ repeat_block.derivative(self=_repeat_rule)
 
 
 @surface(function=False)
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
-    times = spread("repeat", repeats)
-    if len(times) < input._array.ndim:
+    times = spread("repeat", repeats, "repeats", kwargs)
+    lead = len(times) - input._array.ndim
+    if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    if any(each < 0 for each in times):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(times)}: {list(times)}")
+    shape = [count * size for count, size in zip(times, (1,) * lead + input._array.shape, strict=True)]
+    if min(shape, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {shape}")
     return repeat_block(input, times)
 
 
 @surface()
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
-    times = spread("tile", dims)
-    return repeat_block(input, (1,) * (input._array.ndim - len(times)) + times)
+    times = spread("tile", dims, "dims", kwargs)
+    return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
 @surface()
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element (or slice along ``dim``) several times in a row."""
+    """Each element (or slice along ``dim``) several times in a row; alone, each index as often as the tensor says.
+
+    >>> import retrograd as torch
+    >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))
+    tensor([4, 5, 5])
+    """
     if repeats is None:
-        counts = input._array
-        return wrap(numpy.repeat(numpy.arange(counts.size), counts))
+        return _interleaved(input, output_size)
     source = input if dim is not None else reshape(input, (-1,))
     at = dimension(dim or 0, source._array.ndim)
-    if isinstance(repeats, int):
-        shape = source._array.shape
-        wide = unsqueeze(source, at + 1).expand(*shape[: at + 1], repeats, *shape[at + 1 :])
-        return view(wide.clone(memory_format=contiguous_format), (*shape[:at], shape[at] * repeats, *shape[at + 1 :]))
-    counts = repeats._array if isinstance(repeats, Tensor) else numpy.asarray(repeats)
-    if bool((counts < 0).any()):
+    whole = source._array.shape[at] if source._array.ndim else 1
+    if isinstance(repeats, Tensor):
+        counts = repeats
+        if counts._array.ndim > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        if counts._array.ndim == 0 or counts._array.size == 1:
+            counts = reshape(counts, (1,)).expand(whole)
+        if counts._array.size != whole:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{counts._array.size} and input.size({at}) = {whole}"
+            )
+        return source.index_select(at, _interleaved(counts, output_size))
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    shape = source._array.shape
+    wide = unsqueeze(source, at + 1).expand(*shape[: at + 1], repeats, *shape[at + 1 :])
+    return view(wide.clone(memory_format=contiguous_format), (*shape[:at], whole * repeats, *shape[at + 1 :]))
+
+
+def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
+    """Each index as often as ``counts`` says there."""
+    array = counts._array
+    if array.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (dtypes.int64, dtypes.int32):
+        raise dtypes.unsupported("repeat_interleave_cpu", array.dtype)
+    if array.size and int(array.min()) < 0:
         raise RuntimeError("repeats can not be negative")
-    if counts.size not in (1, source._array.shape[at]):
-        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{counts.size} and input.size({at}) = {source._array.shape[at]}")  # fmt: skip
-    index = numpy.repeat(numpy.arange(source._array.shape[at]), counts.reshape(-1) if counts.size > 1 else int(counts))
-    return source.index_select(at, wrap(index))
+    if output_size is not None and output_size != int(array.sum()):
+        raise RuntimeError("allocated size does not match required size")
+    return wrap(numpy.repeat(numpy.arange(array.size, dtype=array.dtype), array))
 
 
 @surface(method=False)
@@ -348,6 +391,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    _all_tensors(tuple(given))
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if any(each.dtype is not given[0].dtype for each in given):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     for each in given:
         if each._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
@@ -387,8 +435,16 @@ BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward
 
 @surface(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given ones along its diagonal and zeros elsewhere."""
-    arrays = _common(tensors)
+    """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
+    if not tensors:
+        return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
+    arrays = _common(_all_tensors(tensors))
+    for position, each in enumerate(arrays):
+        if each.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {each.ndim} "
+                "dimensions"
+            )
     blocks = [each.reshape((1,) * (2 - each.ndim) + each.shape) for each in arrays]
     out = module_of(blocks[0]).zeros([sum(each.shape[axis] for each in blocks) for axis in (0, 1)], blocks[0].dtype)
     row = column = 0
@@ -399,22 +455,43 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return _joined(BlockDiagBackward, tensors, out, shapes=tuple(each.shape for each in arrays))
 
 
+def _check_vector(x: Tensor) -> None:
+    if x._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
+
+
 @surface(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Every choice of one element from each vector, as rows."""
+    """Every choice of one element from each vector, as rows (of one vector: the vector).
+
+    >>> import retrograd as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for each in _all_tensors(tensors):
+        _check_vector(each)
     if len(tensors) == 1:
         return tensors[0]
-    index = list(product(*(range(each._array.size) for each in tensors)))
-    picks = numpy.asarray(index, dtype=numpy.int64).reshape(len(index), len(tensors))
-    return stack([each[wrap(picks[:, i].copy())] for i, each in enumerate(tensors)], 1)
+    return stack([each.flatten() for each in meshgrid(*tensors, indexing="ij")], 1)
 
 
-@surface()
+@surface(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of ``r`` elements of a vector, as rows."""
-    choose = combinations_with_replacement if with_replacement else _combinations
-    index = numpy.asarray(list(choose(range(input._array.size), r)), dtype=numpy.int64).reshape(-1, r)
-    return stack([input[wrap(column.copy())] for column in index.T], 1)
+    _check_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return wrap(numpy.zeros(0, input._array.dtype))
+    grids = meshgrid(*[input] * r, indexing="ij")
+    places = numpy.indices([input._array.size] * r)
+    before = numpy.less_equal if with_replacement else numpy.less
+    mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))
+    mask = mask if r > 1 else wrap(numpy.ones(input._array.shape, bool))
+    return stack([each.masked_select(mask) for each in grids], 1)
 
 
 @op(name="where_block", backward="WhereBackward0", function=False, method=False)
@@ -437,15 +514,24 @@ where_block.derivative(
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
-    if input is None:
+    if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    if condition.dtype not in (dtypes.bool_, dtypes.uint8):
+    if input is None or other is None or not isinstance(condition, Tensor):
+        raise TypeError("where() received an invalid combination of arguments")
+    if condition.dtype is dtypes.uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
+            "of PyTorch. Use a boolean condition instead.",
+            UserWarning,
+            stacklevel=3,
+        )
+        condition = condition.to(dtypes.bool_)
+    if condition.dtype is not dtypes.bool_:
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.scalar_name(condition.dtype)}"
         )
-    chosen = [condition.to(dtypes.bool_), input, other]
-    return where_block(*_as_one(chosen), out=out)
+    return where_block(*_as_one([condition, input, other]), out=out)
 
 
 def _as_one(operands: list[Any]) -> list[Any]:
@@ -466,15 +552,3 @@ def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
 
 
 surface(function=False, name="where")(_method_where)
-
-
-@surface()
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: ``other`` multiplied by every element of ``input``, in blocks."""
-    ndim = max(input._array.ndim, other._array.ndim)
-    left = reshape(input, (1,) * (ndim - input._array.ndim) + input._array.shape)
-    right = reshape(other, (1,) * (ndim - other._array.ndim) + other._array.shape)
-    a, b = left._array.shape, right._array.shape
-    spaced_a = reshape(left, tuple(each for size in a for each in (size, 1)))
-    spaced_b = reshape(right, tuple(each for size in b for each in (1, size)))
-    return unsafe_view(spaced_a * spaced_b, tuple(x * y for x, y in zip(a, b, strict=True)))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtypes
+from ..core.dtypes import c_name
 from ..core.modes import recording
 from ..core.tensor import Tensor
 from .calls import write_array
@@ -38,13 +39,6 @@ def block(name: str, backward: str | None = None, **options: Any) -> Any:
 def scalar(x: Any) -> str:
     """The name of the dtype of an array in errors: ``Float``."""
     return dtypes.scalar_name(dtypes.of(x.dtype))
-
-
-def c_name(x: Any) -> str:
-    """The name of the dtype of an array in C++, as some errors have it: ``float``."""
-    return {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "float16": "c10::Half",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "bool": "bool",
-            "bfloat16": "c10::BFloat16"}.get(str(x.dtype), str(x.dtype))  # fmt: skip
 
 
 def tensors(name: str, **given: Any) -> None:
@@ -123,7 +117,7 @@ def into(out: Any, found: Tensor, name: str | None = None) -> Tensor:
         )
     if out._array.dtype != found._array.dtype:
         raise RuntimeError(
-            f"Expected out tensor to have dtype {c_name(found._array)}, but got {c_name(out._array)} instead"
+            f"Expected out tensor to have dtype {c_name(found.dtype)}, but got {c_name(out.dtype)} instead"
         )
     fits = out._array.shape == found._array.shape
     write_array(out, found._array)

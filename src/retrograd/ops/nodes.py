@@ -19,7 +19,7 @@ from ..core.levels import LEVEL, level_of
 from ..core.node import AccumulateGrad, LoneNode, Node
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
-from .operation import MISSING, arguments
+from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
@@ -133,12 +133,13 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     for each in kept:
         lines += _load(each, record, conjugate and op.holomorphic, only)
     for i, rule in zip(live, rules, strict=True):
-        if rule is None:
-            lines.append(f"    d{i} = None")
-        else:
-            lines.append(
-                f"    d{i} = {_rule(i, rule, space)}" + (f" if e{i} is not None else None" if only is None else "")
-            )
+        value = "None" if rule is None else _rule(i, rule, space)
+        if is_shared(rule):
+            sharing = [k for k, each in enumerate(op.rules) if each is rule]
+            if i == sharing[0] or only is not None:
+                lines.append(f"    t{sharing[0]} = {value}" + f" if {_any_edge(sharing)} else None" * (only is None))
+            value = f"t{sharing[0]}[{sharing.index(i)}]"
+        lines.append(f"    d{i} = {value}" + f" if e{i} is not None else None" * (rule is not None and only is None))
     release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))

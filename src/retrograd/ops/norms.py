@@ -15,11 +15,12 @@ from .cast import clone
 from .decompose import eigvalsh, svdvals
 from .join import cat
 from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
+from .pieces import narrow
 from .products import matmul
 from .promote import mismatch
 from .reduce import vector_norm
 from .rounding import nan_to_num
-from .shape import narrow, permute_block, squeeze, unsqueeze
+from .shape import permute_block, squeeze, unsqueeze
 from .solve import inv, inv_ex, tolerance
 from .table import FUNCTIONS, TENSORS, surface
 

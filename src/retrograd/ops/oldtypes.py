@@ -11,7 +11,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.size import Size
-from ..core.tensor import Tensor, c_name, new, wrap
+from ..core.tensor import Tensor, new, wrap
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of
@@ -62,7 +62,7 @@ def _is_count(value: Any) -> bool:
 def _options(kind: dtype) -> str:
     """How PyTorch's errors call the old type of a dtype."""
     return (
-        f"TensorOptions(dtype={c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
+        f"TensorOptions(dtype={dtypes.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
     )
 

@@ -74,6 +74,7 @@ class Op:
         differentiable: int | None = None,
         linear: bool = False,
         several: bool = False,
+        in_order: bool = False,
         holomorphic: bool = True,
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
@@ -101,6 +102,7 @@ class Op:
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
         self.outputs = tuple(outputs)  # names of several results
+        self.in_order = in_order  # the result lies in memory row by row, however the kernel leaves it
         self.several = several  # several results, as many as the arguments say
         self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
         self.linear = linear
@@ -173,3 +175,17 @@ _OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays|all
 
 def _camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """Mark a rule that is given to several tensors: it is called once, and returns the tuple of their gradients."""
+    _SHARED.add(rule)
+    return rule
+
+
+def is_shared(rule: Rule) -> bool:
+    """Whether a rule returns the gradients of all tensors that it is given to."""
+    return rule in _SHARED
+
+
+_SHARED: set[Any] = set()

@@ -13,10 +13,11 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
+from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from .cast import clone, contiguous
 from .inner import expand
-from .matrices import c_name, into
+from .matrices import into
 from .promote import broadcast_error
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -26,7 +27,7 @@ F: Any = TENSORS
 
 def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the same dtype, but got: {} != {}") -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(what.format(c_name(a), c_name(b)))
+        raise RuntimeError(what.format(c_name(a.dtype), c_name(b.dtype)))
 
 
 # -- Products --------------------------------------------------------------------------------------------------------
@@ -496,7 +497,7 @@ def _check_chain(given: list[Tensor]) -> None:
         if each._array.dtype != given[0]._array.dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{c_name(given[0]._array)} and tensor {i} {c_name(each._array)}"
+                f"{c_name(given[0].dtype)} and tensor {i} {c_name(each.dtype)}"
             )
 
 

@@ -11,35 +11,14 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels.summing import summed
+from .along import axes_of, chosen_rule, kept_shape, restored
 from .arithmetic import true_divide
 from .named import named
 from .rounding import maximum, minimum
+from .shape import spread
 from .table import TENSORS, op, surface
 
 F: Any = TENSORS
-
-
-def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
-    """The dimensions to reduce, counted from the front: all for None or an empty sequence."""
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return tuple(range(ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found = tuple(dimension(each, ndim) for each in given)
-    if len(set(found)) != len(found):
-        twice = next(each for each in found if found.count(each) > 1)
-        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
-    return found if ndim else ()
-
-
-def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """``shape`` with the reduced dimensions of size 1."""
-    axes = axes_of(dim, len(shape))
-    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-
-
-def restored(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """A reduced tensor with its reduced dimensions back, of size 1."""
-    return x if keepdim or not shape else F.reshape(x, kept_shape(shape, dim))
 
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
@@ -234,6 +213,20 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
             return prod(input, dim, keepdim).to(dtype)
     return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
+
+
+@surface(function=False)
+def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """The sum over the dimensions along which a tensor of shape ``size`` would be broadcast to this one."""
+    target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
+    lead = len(shape) - len(target)
+    if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if not target:
+        return sum(input)
+    axes = (*range(lead), *(lead + i for i, (a, b) in enumerate(zip(shape[lead:], target, strict=True)) if a != b))
+    result = sum(input, axes, True) if axes else input
+    return result.view(target) if lead else result
 
 
 # -- Variance --------------------------------------------------------------------------------------------------------
@@ -485,11 +478,7 @@ def _extreme_along(name: str, doc: str) -> Any:
         backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
         function=False, method=False,
     )(kernel)  # fmt: skip
-    made.derivative(
-        self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-            restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
-        )
-    )
+    made.derivative(self=chosen_rule)
     return made
 
 
@@ -501,27 +490,6 @@ def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
         x = x.astype(np.float32)
     return np.expand_dims(np.argmax(x, dim) if name == "max" else np.argmin(x, dim), dim)
 
-
-@op(function=False, method=False, linear=True)
-def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` with ``self`` at ``index`` along ``dim`` (each place at most once)."""
-    out = np.zeros(shape, self.dtype)
-    if not shape:
-        return self.reshape(shape)
-    np.put_along_axis(out, index, self, dim)
-    return out
-
-
-put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
-
-
-@op(function=False, method=False, linear=True)
-def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """The elements at ``index`` along ``dim``."""
-    return np.take_along_axis(self, index, dim) if self.ndim else self.reshape(index.shape)
-
-
-take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, index, self_shape, dim))
 
 max_dim = _extreme_along("max", "The largest elements along a dimension, and where they are.")
 min_dim = _extreme_along("min", "The smallest elements along a dimension, and where they are.")
@@ -694,11 +662,7 @@ def _median(name: str, ignore_nan: bool) -> None:
         backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
         function=False, method=False,
     )(along)  # fmt: skip
-    block.derivative(
-        self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-            restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
-        )
-    )
+    block.derivative(self=chosen_rule)
 
     def whole(np: Any, self: Any, /) -> Any:
         if self.dtype.kind in "bc":
@@ -756,11 +720,7 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     return (found, index) if keepdim else (found.squeeze(dim), index.squeeze(dim))
 
 
-mode_block.derivative(
-    self=lambda F, g, indices, self_shape, dim, keepdim: F.put_along(
-        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
-    )
-)
+mode_block.derivative(self=chosen_rule)
 
 
 @surface()

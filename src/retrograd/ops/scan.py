@@ -18,8 +18,10 @@ from .arithmetic import add, mul, sub
 from .calls import modify
 from .inner import expand
 from .named import named
+from .pieces import select_block, slice_block
+from .rearrange import flip
 from .reduce import sum, wide
-from .shape import flip, reshape, select_block, slice_block, unsqueeze
+from .shape import reshape, unsqueeze
 from .table import op, pointwise, surface
 
 # -- Steps -----------------------------------------------------------------------------------------------------------

@@ -9,19 +9,11 @@ from ..core import dtypes
 from ..core.tensor import Tensor, element_strides, wrap
 from .create import ones, place_of
 from .fft import fft_c2c, fft_c2r, fft_r2c
-from .index import index_select_block, padded_to
-from .shape import (
-    as_strided,
-    roll,
-    slice_block,
-    squeeze,
-    transpose,
-    unfold_backward,
-    unsqueeze,
-    view,
-    view_as_complex,
-    view_as_real,
-)
+from .parts import view_as_complex, view_as_real
+from .pieces import as_strided, slice_block, unfold_backward
+from .rearrange import roll
+from .scatter import index_select_block, padded_to
+from .shape import squeeze, transpose, unsqueeze, view
 from .table import METHODS, surface
 
 NO_WINDOW = "A window was not provided. A rectangular window will be applied,"

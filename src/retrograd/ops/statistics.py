@@ -17,9 +17,11 @@ from .create import made, place_of, scalar_tensor
 from .elementary import sqrt
 from .linalg import mm
 from .named import named
+from .parts import complex_pair, imag, real
+from .rearrange import diag
 from .reduce import sum
 from .rounding import clamp
-from .shape import complex_pair, diag, flatten, imag, real, reshape, squeeze, t, transpose, unsqueeze, view
+from .shape import flatten, reshape, squeeze, t, transpose, unsqueeze, view
 from .sort import sort
 from .table import METHODS, surface
 

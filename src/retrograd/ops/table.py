@@ -28,7 +28,7 @@ import numpy
 from ..core.where import MARK
 from . import calls, refusals
 from .generate import Front, specialise
-from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule
+from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
 class Operation(Protocol):
@@ -94,6 +94,7 @@ def op(
     outputs: Sequence[str] = (),
     differentiable: int | None = None,
     several: bool = False,
+    in_order: bool = False,
     linear: bool = False,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
@@ -109,6 +110,7 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
+    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
     condition holds and the operands are float32 or float64 arrays of NumPy (and what names in it mean). The kernel checks
     its arguments and raises torch's errors itself.
@@ -117,7 +119,7 @@ def op(
     def declare(kernel: Callable[..., Any]) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
-            differentiable=differentiable, several=several, linear=linear,
+            differentiable=differentiable, several=several, linear=linear, in_order=in_order,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
@@ -250,4 +252,4 @@ def operator_form(function: Any) -> Any:
 
 
 __all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "public_form", "publish", "renamed", "surface", "variant"]  # fmt: skip
+           "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import dtypes
-from ..core.tensor import Tensor, c_name, strided
+from ..core.tensor import Tensor, strided
 from .create import empty, made, ones, place_of
 from .data import tensor
 from .elementary import cos, exp, sin
@@ -32,7 +32,7 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
         )  # fmt: skip
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={c_name(kind)}, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.c_name(kind)}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt))"
         )

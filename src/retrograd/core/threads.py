@@ -1,0 +1,126 @@
+"""How many threads the linear algebra under NumPy uses, asked of and told to the loaded library itself.
+
+NumPy has no function for that, but its extension modules are linked with a BLAS whose functions ``ctypes`` can find.
+Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+# The functions that tell and set the number of threads: OpenBLAS as NumPy's and SciPy's wheels bring it (with 64-bit
+# integers or without) and as systems install it, MKL, and BLIS.
+PAIRS = (
+    ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
+    ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
+    ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
+    ("openblas_get_num_threads", "openblas_set_num_threads"),
+    ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
+)
+# What is linked with a BLAS: NumPy's own, and SciPy's, which brings another copy along once it is imported.
+LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
+
+
+def get_num_threads() -> int:
+    """How many threads a large matrix product may use: what NumPy's BLAS says (everything else runs in one).
+
+    Where the library can not be asked (Apple's Accelerate), what ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS`` say,
+    else the number of processors.
+    """
+    for ask, _ in _controls():
+        return int(ask())
+    limits = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
+    return next((int(each) for each in limits if each.isdigit()), os.cpu_count() or 1)
+
+
+def set_num_threads(num: int) -> None:
+    """Let large matrix products use so many threads, from now on and in the whole process.
+
+    The BLAS under NumPy is told, and SciPy's own copy of it: at once if it is loaded, else through the environment
+    variable ``OPENBLAS_NUM_THREADS``, which it (and any process started from here) reads when it is. Where the library
+    can not be told, a warning says so and nothing changes. Raises RuntimeError for anything but a positive int.
+
+    >>> import retrograd as torch
+    >>> before = torch.get_num_threads()
+    >>> torch.set_num_threads(1)
+    >>> torch.get_num_threads()
+    1
+    >>> torch.set_num_threads(before)
+    """
+    count = _positive("set_num_threads", num)
+    controls = list(_controls())
+    if not controls:
+        warnings.warn("the library under NumPy can not be told how many threads to use", UserWarning, stacklevel=2)
+        return
+    for _, tell in controls:
+        tell(count)
+    if "scipy.linalg" not in sys.modules:
+        os.environ["OPENBLAS_NUM_THREADS"] = str(count)
+
+
+def get_num_interop_threads() -> int:
+    """How many operations may run at the same time by themselves: one, as each runs when it is called."""
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Accepted as PyTorch accepts it, to no effect: operations run one after the other.
+
+    Raises RuntimeError for anything but a positive int.
+    """
+    _positive("set_num_interop_threads", num)
+
+
+def _positive(caller: str, count: Any) -> int:
+    if type(count) is not int:
+        raise RuntimeError(f"{caller} expects an int, but got {type(count).__name__}")
+    if count <= 0:
+        raise RuntimeError(f"{caller} expects a positive integer")
+    return count
+
+
+def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
+    """The functions to ask and to tell, of every BLAS that is loaded; NumPy's comes first."""
+    for name in LINKED:
+        if name in sys.modules or name.startswith("numpy."):
+            found = _control(name)
+            if found is not None:
+                yield found
+
+
+@cache
+def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
+    for path in _places(name):
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for ask, tell in PAIRS:
+            if hasattr(library, ask) and hasattr(library, tell):
+                return getattr(library, ask), getattr(library, tell)
+    return None
+
+
+def _places(name: str) -> Iterator[str]:
+    """Files in which the functions may be found: the extension module, in whose dependencies the system looks too (but
+    for Windows), and the library that a wheel brings along.
+    """
+    module = sys.modules.get(name)
+    if module is not None and module.__file__ is not None:
+        yield module.__file__
+    package = name.partition(".")[0]
+    folder = Path(numpy.__file__).parent.parent / f"{package}.libs"
+    yield from (str(path) for path in sorted(folder.glob("*openblas*")))
+
+
+__all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"]

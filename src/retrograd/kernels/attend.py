@@ -1,0 +1,130 @@
+"""Attention on NumPy arrays without the matrix of all scores: it is made, used and dropped in blocks that fit a cache.
+
+``query`` (batch, heads, L, E), ``key`` and ``value`` (batch, key heads, S, E); each key head serves the same number of
+query heads. ``mask`` broadcasts to (batch, heads, L, S): booleans (what is True counts) or numbers that are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .layout import widened
+
+#: Scores in a block (1 MB of float32).
+BLOCK = 1 << 18
+
+
+class _Work:
+    """The arrays of one attention, heads and batch as one, and the blocks into which the scores are cut."""
+
+    def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
+        self.np, self.causal, self.scale = np, causal, scale
+        self.batch, self.heads, self.length, self.size = query.shape
+        self.keys, self.share = key.shape[2], self.heads // max(key.shape[1], 1)
+        self.query, self.key, self.value = self.flat(query), self.flat(key), self.flat(value)
+        shape = (self.batch, self.heads, self.length, self.keys)
+        self.mask = None if mask is None else np.broadcast_to(mask, shape)
+
+    def flat(self, x: Any) -> Any:
+        """Batch and heads as one dimension."""
+        x = widened(x)
+        return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+    def blocks(self) -> Iterator[tuple[slice, slice, int]]:
+        """Heads, rows, and how many of the keys these rows see."""
+        count, row = self.batch * self.heads, self.keys
+        heads = max(1, BLOCK // max(self.length * row, 1))
+        rows = self.length if heads > 1 else max(1, min(self.length, BLOCK // max(row, 1)))
+        for first in range(0, count, heads):
+            for low in range(0, self.length, rows):
+                high = min(low + rows, self.length)
+                yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
+
+    def owners(self, heads: slice) -> Any:
+        """The key heads that serve a block of query heads."""
+        if self.share == 1:
+            return heads
+        return self.np.arange(heads.start, heads.stop) // self.share
+
+    def scores(self, heads: slice, rows: slice, seen: int) -> Any:
+        """Scaled and masked products of a block of queries with the keys that they see."""
+        np = self.np
+        keys = self.key[self.owners(heads)][:, :seen]
+        scores = np.matmul(self.query[heads, rows], keys.swapaxes(1, 2))
+        scores *= scores.dtype.type(self.scale)
+        if self.mask is not None:
+            every = np.arange(heads.start, heads.stop)
+            mask = self.mask[every // self.heads, every % self.heads, rows, :seen]
+            if mask.dtype.kind == "b":
+                np.copyto(scores, -np.inf, where=~mask)
+            else:
+                scores += mask
+        if self.causal:
+            later = np.arange(seen) > np.arange(rows.start, rows.stop)[:, None]
+            np.copyto(scores, -np.inf, where=later)
+        return scores
+
+
+def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
+    """What the queries get, laid out as ``query``, and the logarithms of the sums of exponentials (batch, heads, L).
+
+    A query that sees no key gets zeros.
+    """
+    work = _Work(np, query, key, value, mask, causal, scale)
+    out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
+    sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
+    for heads, rows, seen in work.blocks():
+        scores = work.scores(heads, rows, seen)
+        top = scores.max(-1, keepdims=True)
+        top = np.where(np.isneginf(top), top.dtype.type(0), top)
+        scores -= top
+        np.exp(scores, out=scores)
+        total = scores.sum(-1, keepdims=True)
+        blind = total == 0
+        total[blind] = 1
+        made = np.matmul(scores, work.value[work.owners(heads)][:, :seen])
+        made /= total
+        out[heads, rows] = made
+        # Against infinity every exponential is zero on the way back.
+        sums[heads, rows] = np.where(blind, np.inf, top + np.log(total))[..., 0]
+    shaped = np.empty_like(query, shape=(*query.shape[:3], value.shape[3]))
+    shaped[...] = out.reshape(shaped.shape)
+    return shaped, sums.reshape(query.shape[:3])
+
+
+def backward(
+    np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
+) -> tuple[Any, Any, Any]:
+    """The gradients of query, key and value. The scores are made again, block by block."""
+    work = _Work(np, query, key, value, mask, causal, scale)
+    g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
+    grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))
+    for heads, rows, seen in work.blocks():
+        part = work.scores(heads, rows, seen)
+        part -= sums[heads, rows, None]
+        np.exp(part, out=part)
+        given, owners = g[heads, rows], work.owners(heads)
+        slope = np.matmul(given, work.value[owners][:, :seen].swapaxes(1, 2))
+        slope -= (given * out[heads, rows]).sum(-1, keepdims=True)
+        slope *= part
+        slope *= slope.dtype.type(scale)
+        grads[0][heads, rows] = np.matmul(slope, work.key[owners][:, :seen])
+        _add(np, grads[1][:, :seen], owners, np.matmul(slope.swapaxes(1, 2), work.query[heads, rows]))
+        _add(np, grads[2][:, :seen], owners, np.matmul(part.swapaxes(1, 2), given))
+    return tuple(
+        _heads_inside(np, grad.reshape(each.shape).astype(each.dtype, copy=False))
+        for grad, each in zip(grads, (query, key, value), strict=True)
+    )
+
+
+def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
+    if isinstance(owners, slice):
+        target[owners] += values
+    else:
+        np.add.at(target, owners, values)
+
+
+def _heads_inside(np: Any, x: Any) -> Any:
+    """``x`` with its heads inside its rows in memory, as PyTorch lays gradients of attention out."""
+    return np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)

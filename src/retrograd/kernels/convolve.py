@@ -1,0 +1,260 @@
+"""Convolution and its two adjoints on NumPy arrays: output of input and weight, input of output and weight, weight of both.
+
+Each is linear in both of its arrays, and its derivatives are the other two. No array of all windows is made: the work
+goes through blocks of samples, or of rows of one sample, small enough for the cache, with one product of matrices each.
+A kernel of one element is a product at once; with one channel a group the offsets of the kernel are added up instead.
+Arrays are (batch, channels, *space), weights (output channels, channels a group, *kernel).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from .layout import widened, windows, zero_padded
+
+#: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
+BLOCK = 1 << 18
+
+
+class Plan:
+    """The numbers of one convolution, and how its work is cut into blocks."""
+
+    def __init__(
+        self, x_shape: Any, w_shape: Any, y_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    ) -> None:
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.batch, self.channels, *self.space = x_shape
+        self.kernel, self.out = w_shape[2:], y_shape[2:]
+        self.outputs = w_shape[0]
+        self.rest = math.prod(self.out[1:])
+        self.empty = 0 in x_shape or 0 in w_shape or 0 in y_shape
+        self.single = self.outputs // groups  # output channels a group
+        self.pointwise = (
+            all(n == 1 for n in self.kernel) and all(n == 1 for n in stride) and not any(padding)
+            and tuple(self.space) == tuple(self.out)
+        )  # fmt: skip
+        self.depthwise = w_shape[1] == 1 and groups > 1
+
+    def blocks(self) -> Iterator[tuple[slice, int, int]]:
+        """Samples and first and last output row of each block."""
+        row = self.rest * self.channels * (self.single if self.depthwise else math.prod(self.kernel))
+        rows = self.out[0]
+        if row * rows <= BLOCK:
+            step = max(1, BLOCK // (row * rows))
+            for first in range(0, self.batch, step):
+                yield slice(first, min(first + step, self.batch)), 0, rows
+            return
+        step = max(1, BLOCK // row)
+        for sample in range(self.batch):
+            for first in range(0, rows, step):
+                yield slice(sample, sample + 1), first, min(first + step, rows)
+
+    def reach(self, first: int, last: int) -> tuple[int, int]:
+        """The rows of the input, counted with padding, from which output rows ``first`` to ``last`` are made."""
+        return (
+            first * self.stride[0],
+            (last - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1,
+        )
+
+    def widths(self) -> list[int]:
+        """The sizes that the windows span in all but the first dimension of space."""
+        return [
+            max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
+            for n, p, o, s, d, k in zip(
+                self.space, self.padding, self.out, self.stride, self.dilation, self.kernel, strict=True
+            )
+        ][1:]
+
+    def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Where padded rows ``start`` to ``stop`` meet the input: the place in the padded slab, and in the input."""
+        p = self.padding[0]
+        low, high = max(start - p, 0), min(stop - p, self.space[0])
+        high = max(low, high)
+        within = [slice(q, q + n) for q, n in zip(self.padding[1:], self.space[1:], strict=True)]
+        return (..., slice(low + p - start, high + p - start), *within), (
+            ...,
+            slice(low, high),
+            *map(slice, self.space[1:]),
+        )
+
+    def fits(self) -> bool:
+        """Whether windows lie within the input as it is."""
+        return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
+
+    def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
+        """Rows ``start`` to ``stop`` of the padded samples ``x``."""
+        if self.fits() and stop <= self.space[0]:
+            return x[:, :, start:stop]
+        slab = np.zeros((*x.shape[:2], stop - start, *self.widths()), x.dtype)
+        within, source = self.inner(start, stop)
+        slab[within] = x[source]
+        return slab
+
+    def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
+        """What every place of the kernel sees for output rows ``first`` to ``last``: (batch, channels, *kernel, *out)."""
+        slab = self.slab(np, x, *self.reach(first, last))
+        return windows(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
+
+    def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
+        """The windows as matrices: (groups, channels a group * kernel, batch * places)."""
+        seen = self.seen(np, x, first, last)
+        n = 1 + len(self.kernel)
+        seen = seen.transpose(*range(1, n + 1), 0, *range(n + 1, seen.ndim))
+        columns = buffer[: seen.size].reshape(seen.shape)
+        columns[...] = seen
+        return columns.reshape(self.groups, -1, math.prod(seen.shape[n:]))
+
+    def buffer(self, np: Any, dtype: Any) -> Any:
+        """Memory for the windows of the largest block."""
+        size = self.channels * math.prod(self.kernel) * self.rest
+        whole = size * self.out[0] * self.batch
+        return np.empty(min(whole, max(BLOCK, size)), dtype)
+
+
+def output_of(
+    np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
+) -> Any:
+    """The convolution of ``x`` with ``w``, of the given shape."""
+    dtype, x, w = x.dtype, widened(x), widened(w)
+    plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
+    if plan.empty:
+        y = np.zeros(shape, x.dtype)
+    elif plan.pointwise:
+        y = np.matmul(w.reshape(groups, plan.single, -1), x.reshape(plan.batch, groups, -1, plan.rest * plan.out[0]))
+        y = y.reshape(shape)
+    elif plan.depthwise:
+        y = _spread_output(np, plan, x, w, shape)
+    else:
+        y = _blocked_output(np, plan, x, w, shape)
+    if bias is not None:
+        y += widened(bias).reshape(-1, *(1,) * len(stride))
+    return y.astype(dtype, copy=False)
+
+
+def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
+    y, buffer = np.empty(shape, x.dtype), plan.buffer(np, x.dtype)
+    matrix = w.reshape(plan.groups, plan.single, -1)
+    for samples, first, last in plan.blocks():
+        columns = plan.columns(np, x[samples], first, last, buffer)
+        count = samples.stop - samples.start
+        if count == 1 and plan.groups == 1:
+            target = y[samples.start].reshape(plan.outputs, -1)[:, first * plan.rest : last * plan.rest]
+            np.matmul(matrix[0], columns[0], out=target)
+        else:
+            made = np.matmul(matrix, columns).reshape(plan.outputs, count, last - first, *plan.out[1:])
+            y[samples, :, first:last] = made.swapaxes(0, 1)
+    return y
+
+
+def _spread_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
+    """One channel a group: the sum over the places of the kernel of what each sees, times its weight."""
+    y = np.empty(shape, x.dtype)
+    weights = w.reshape(plan.groups, plan.single, *plan.kernel)
+    ones = (1,) * len(plan.kernel)
+    for samples, first, last in plan.blocks():
+        seen = plan.seen(np, x[samples], first, last)
+        count = samples.stop - samples.start
+        total = np.zeros((count, plan.groups, plan.single, last - first, *plan.out[1:]), x.dtype)
+        part = np.empty_like(total)
+        for place in product(*map(range, plan.kernel)):
+            factor = weights[(..., *place)].reshape(plan.groups, plan.single, *ones)
+            total += np.multiply(seen[(slice(None), slice(None), None, *place)], factor, out=part)
+        y[samples, :, first:last] = total.reshape(count, plan.outputs, last - first, *plan.out[1:])
+    return y
+
+
+def input_of(
+    np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
+) -> Any:
+    """The adjoint of :func:`output_of` for its input: what a transposed convolution gives, of the given shape."""
+    dtype, y, w = y.dtype, widened(y), widened(w)
+    plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
+    if plan.empty:
+        x = np.zeros(shape, y.dtype)
+    elif plan.pointwise:
+        matrix = w.reshape(groups, plan.single, -1).swapaxes(1, 2)
+        x = np.matmul(matrix, y.reshape(plan.batch, groups, plan.single, -1)).reshape(shape)
+    else:
+        x = np.zeros(shape, y.dtype)
+        for samples, first, last in plan.blocks():
+            _add_input(np, plan, y[samples, :, first:last], w, x[samples], first, last)
+    if bias is not None:
+        x += widened(bias).reshape(-1, *(1,) * len(stride))
+    return x.astype(dtype, copy=False)
+
+
+def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
+    """Add to the samples ``x`` what their output rows ``first`` to ``last``, ``y``, give back."""
+    start, stop = plan.reach(first, last)
+    count, direct = len(x), plan.fits() and stop <= plan.space[0]
+    slab = x[:, :, start:stop] if direct else np.zeros((*x.shape[:2], stop - start, *plan.widths()), x.dtype)
+    seen = windows(np, slab, plan.kernel, plan.stride, plan.dilation, (last - first, *plan.out[1:]))
+    places = product(*map(range, plan.kernel))
+    if plan.depthwise:
+        split = y.reshape(count, plan.groups, plan.single, *y.shape[2:])
+        weights = w.reshape(plan.groups, plan.single, *plan.kernel)
+        ones = (1,) * len(plan.kernel)
+        for place in places:
+            part = split * weights[(..., *place)].reshape(plan.groups, plan.single, *ones)
+            seen[(slice(None), slice(None), *place)] += part[:, :, 0] if plan.single == 1 else part.sum(2)
+    else:
+        matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
+        columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
+        columns = columns.reshape(plan.channels, *plan.kernel, count, *y.shape[2:])
+        for place in places:
+            seen[(slice(None), slice(None), *place)] += columns[(slice(None), *place)].swapaxes(0, 1)
+    if not direct:
+        within, target = plan.inner(start, stop)
+        x[target] += slab[within]
+
+
+def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The adjoint of :func:`output_of` for its weight, of the given shape."""
+    dtype, y, x = y.dtype, widened(y), widened(x)
+    plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
+    w = np.zeros(shape, y.dtype)
+    if plan.empty:
+        return w.astype(dtype, copy=False)
+    if plan.depthwise:
+        weights = w.reshape(groups, plan.single, *plan.kernel)
+        for samples, first, last in plan.blocks():
+            seen = plan.seen(np, x[samples], first, last)
+            part = y[samples, :, first:last].reshape(len(seen), groups, plan.single, *seen.shape[2 + len(stride) :])
+            for place in product(*map(range, plan.kernel)):
+                view = seen[(slice(None), slice(None), None, *place)]
+                weights[(..., *place)] += (view * part).sum((0, *range(3, part.ndim)))
+        return w.astype(dtype, copy=False)
+    buffer, matrix = plan.buffer(np, x.dtype), w.reshape(groups, plan.single, -1)
+    for samples, first, last in plan.blocks():
+        columns = plan.columns(np, x[samples], first, last, buffer)
+        part = y[samples, :, first:last].swapaxes(0, 1).reshape(groups, plan.single, -1)
+        matrix += np.matmul(part, columns.swapaxes(1, 2))
+    return w.astype(dtype, copy=False)
+
+
+# -- Windows as columns, which some programs want whole --------------------------------------------------------------
+
+
+def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    """The windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
+    seen = windows(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
+    *lead, channels = x.shape[: x.ndim - len(kernel)]
+    # The copy comes first: reshaping alone might give a view of x.
+    return seen.copy().reshape(*lead, channels * math.prod(kernel), math.prod(out))
+
+
+def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    """The adjoint of :func:`unfolded`: columns added up where their windows stood."""
+    dtype, x = x.dtype, widened(x)
+    lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
+    columns = x.reshape(*lead, *kernel, *out)
+    slab = np.zeros((*lead, *(n + 2 * p for n, p in zip(space, padding, strict=True))), x.dtype)
+    seen = windows(np, slab, kernel, stride, dilation, out)
+    for place in product(*map(range, kernel)):
+        at = (*(slice(None),) * len(lead), *place)
+        seen[at] += columns[at]
+    cut = slab[(..., *(slice(p, p + n) for n, p in zip(space, padding, strict=True)))]
+    return (cut.copy() if any(padding) else slab).astype(dtype, copy=False)

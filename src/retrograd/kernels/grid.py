@@ -1,0 +1,139 @@
+"""Reading images at places between their elements, and the adjoint. Knows arrays only.
+
+What is read is a sum of products: elements times the value of a curve (constant, straight or cubic) at their distance
+from the place. With ``orders`` a derivative of the curve stands for it, which is the derivative by the place; so
+reading, its adjoint and all their derivatives are one sum with other orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from .layout import widened
+
+BILINEAR, NEAREST, BICUBIC = range(3)
+ZEROS, BORDER, REFLECTION = range(3)
+
+
+def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
+    """``x`` mirrored at the ends of the axis until it lies inside, and the sign that its slope gets."""
+    low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
+    if span == 0:
+        return np.zeros_like(x), np.zeros_like(x)
+    sign = np.where(x < low, -1, 1)
+    distance = np.abs(x - low)
+    flips = np.floor(distance / span)
+    rest = distance - flips * span
+    odd = flips % 2 == 1
+    return np.where(odd, span - rest, rest) + low, np.where(odd, -sign, sign).astype(x.dtype)
+
+
+def _clipped(np: Any, x: Any, size: int) -> tuple[Any, Any]:
+    return np.clip(x, 0, size - 1), ((x > 0) & (x < size - 1)).astype(x.dtype)
+
+
+def _inside(np: Any, x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
+    """``x`` as the padding reads it, and its slope."""
+    if padding == ZEROS:
+        return x, 1
+    slope: Any = 1
+    if padding == REFLECTION:
+        x, slope = _reflected(np, x, size, align)
+    x, kept = _clipped(np, x, size)
+    return x, slope * kept
+
+
+#: The curve of cubic reading on its four pieces (Keys 1981, a = -3/4): coefficients from the constant on, by the part
+#: of the way between the middle two elements.
+_A = -0.75
+_CUBIC = (
+    (0.0, _A, -2 * _A, _A),
+    (1.0, 0.0, -(_A + 3), _A + 2),
+    (0.0, -_A, 2 * _A + 3, -(_A + 2)),
+    (0.0, 0.0, _A, -_A),
+)
+
+
+def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> Any:
+    """The derivative of that order of a polynomial."""
+    total = np.zeros_like(t)
+    for power in range(len(coefficients) - 1, order - 1, -1):
+        total = total * t + coefficients[power] * math.perm(power, order)
+    return total
+
+
+def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
+    """The elements of one axis that count at places ``g`` (from -1 to 1), each with its weight there."""
+    scale = (size - 1) / 2 if align else size / 2
+    x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2
+    x = np.where(np.isfinite(x) & (np.abs(x) < 2.0**31), x, x.dtype.type(-100))
+    slope: Any = scale
+    if mode != BICUBIC:
+        x, inner = _inside(np, x, size, padding, align)
+        slope = scale * inner
+    factor = slope**order if order else None
+    if mode == NEAREST:
+        found = [] if order else [(np.rint(x), np.ones_like(x))]
+    elif mode == BILINEAR:
+        low = np.floor(x)
+        part = x - low
+        ones = np.ones_like(x)
+        found = [[(low, 1 - part), (low + 1, part)], [(low, -ones), (low + 1, ones)]][order] if order < 2 else []
+    else:
+        low = np.floor(x)
+        found = []
+        for k, coefficients in enumerate(_CUBIC if order < 4 else ()):
+            at, _ = _inside(np, low + (k - 1), size, padding, align)
+            found.append((at, _polynomial(np, coefficients, x - low, order)))
+    done = []
+    for at, weight in found:
+        index = at.astype(np.int64)
+        within = (index >= 0) & (index < size)
+        weight = weight * within if factor is None else weight * within * factor
+        done.append((np.clip(index, 0, size - 1), weight.astype(g.dtype, copy=False)))
+    return done
+
+
+def _terms(
+    np: Any, grid: Any, space: Sequence[int], mode: int, padding: int, align: bool, orders: Sequence[int]
+) -> Iterator[tuple[Any, Any]]:
+    """Flat indices and weights (batch, places) of every element that counts. The grid names the last axis first."""
+    batch = grid.shape[0]
+    axes = [
+        _taps(np, grid[..., d].reshape(batch, -1), space[-1 - d], mode, padding, align, orders[d])
+        for d in range(len(space))
+    ]
+    for chosen in product(*axes):
+        index, weight, step = 0, 1, 1
+        for d, (at, share) in enumerate(chosen):
+            index = index + at * step
+            weight = weight * share
+            step *= space[-1 - d]
+        yield index, weight
+
+
+def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
+    """``x`` (batch, channels, *space) at the places of ``grid`` (batch, *out, axes): (batch, channels, *out)."""
+    dtype, x, grid = x.dtype, widened(x), widened(grid)
+    batch, channels, *space = x.shape
+    out = np.zeros((batch, channels, math.prod(grid.shape[1:-1])), x.dtype)
+    flat = x.reshape(batch, channels, math.prod(space))
+    for index, weight in _terms(np, grid, space, mode, padding, align, orders) if out.size else ():
+        out += np.take_along_axis(flat, index[:, None, :], 2) * weight[:, None, :]
+    return out.reshape(batch, channels, *grid.shape[1:-1]).astype(dtype, copy=False)
+
+
+def spread(np: Any, g: Any, grid: Any, shape: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
+    """The adjoint of :func:`read`: zeros of the given shape, to which every place of ``g`` gives its shares."""
+    dtype, g, grid = g.dtype, widened(g), widened(grid)
+    batch, channels, *space = shape
+    size = math.prod(space)
+    out = np.zeros(batch * channels * size, g.dtype)
+    flat = g.reshape(batch, channels, math.prod(g.shape[2:]))
+    planes = np.arange(batch * channels).reshape(batch, channels, 1) * size
+    for index, weight in _terms(np, grid, space, mode, padding, align, orders) if g.size else ():
+        np.add.at(out, (planes + index[:, None, :]).reshape(-1), (flat * weight[:, None, :]).reshape(-1))
+    return out.reshape(shape).astype(dtype, copy=False)

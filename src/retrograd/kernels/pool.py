@@ -1,0 +1,140 @@
+"""The largest element of each window, and where it stands. Knows arrays only.
+
+Windows are products of ranges, so the largest element is found one axis after the other: first along the last, then the
+largest of those along the axis before it. The first of equal elements is taken and, as by PyTorch, the last nan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from .layout import laid_as, widened
+from .resample import adaptive_bounds, picked, regular
+
+
+def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows fit; ``ceil_mode``: also one that begins inside and ends beyond the end."""
+    count = (size + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0)) // stride + 1
+    return count - (ceil_mode and (count - 1) * stride >= size + padding)
+
+
+def window_places(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
+    """For each place of the kernel, which element each window sees; places in the padding see a neighbour inside.
+
+    -1 stands for what a window sees that lies in the padding as a whole.
+    """
+    starts = numpy.arange(out) * stride - padding
+    first = -(numpy.minimum(starts, 0) // dilation)
+    last = numpy.minimum((size - 1 - starts) // dilation, kernel - 1)
+    return [numpy.where(first > last, -1, starts + numpy.clip(k, first, last) * dilation) for k in range(kernel)]
+
+
+def adaptive_places(size: int, out: int) -> list[Any]:
+    """The same for windows that cover an axis evenly."""
+    starts, stops = adaptive_bounds(size, out)
+    width = int((stops - starts).max(initial=0))
+    return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
+
+
+def fractional_places(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
+    """The same for windows at places that a random number for each plane decides (Graham 2014): (…, out) each."""
+    starts = np.full((*samples.shape, out), size - kernel, np.int64)
+    if out > 1:
+        step = samples.dtype.type((size - kernel) / (out - 1))
+        places = np.arange(out - 1).astype(samples.dtype)
+        begun = ((places + samples[..., None]) * step).astype(np.int64) - (samples[..., None] * step).astype(np.int64)
+        starts[..., : out - 1] = begun
+    return [starts + k for k in range(kernel)]
+
+
+def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -> tuple[Any, Any]:
+    """The largest elements of ``x`` in windows of its last dimensions, and their flat indices there (int64).
+
+    ``places``: for each dimension, for each place of the kernel, the elements that the windows see: 1-d arrays, or one
+    for each plane (its dimensions, then out).
+    """
+    best, where = x, None
+    rank = len(places)
+    if not x.size:
+        shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
+        return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+    # The largest element is nan if any is.
+    nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
+    small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
+    step = 1
+    for axis in range(x.ndim - 1, x.ndim - rank - 1, -1):
+        along = places[axis - x.ndim + rank]
+        best, where = _along(np, best, where, axis, along, step, nan, small if indices else None)
+        step *= x.shape[axis]
+        if along[0].ndim == 1 and along[0].min() < 0:
+            best[(..., along[0] < 0, *(slice(None),) * (x.ndim - axis - 1))] = _lowest(np, x.dtype)
+    return laid_as(np, best, x), None if where is None else laid_as(np, where.astype(np.int64), x)
+
+
+def _lowest(np: Any, dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+def _along(
+    np: Any, x: Any, where: Any, axis: int, places: list[Any], step: int, nan: bool, kind: Any
+) -> tuple[Any, Any]:
+    best = found = None
+    for each in places:
+        planes = each.ndim > 1
+        pick = None if planes else regular(each)
+        seen = _per_plane(np, x, each, axis) if planes else picked(np, x, axis, pick)
+        if kind is not None:
+            at = _standing(np.asarray(each * step).astype(kind), axis, x.ndim)
+            if where is not None:
+                at = at + (_per_plane(np, where, each, axis) if planes else picked(np, where, axis, pick))
+        if best is None:
+            best = seen.copy()
+            found = np.broadcast_to(at, best.shape).copy() if kind is not None else None
+        elif kind is None:
+            np.maximum(best, seen, out=best)
+        else:
+            larger = seen > best
+            if nan:
+                larger |= seen != seen
+            np.copyto(best, seen, where=larger)
+            np.copyto(found, at, where=larger)
+    return best, found
+
+
+def _standing(places: Any, axis: int, ndim: int) -> Any:
+    """``places`` (out) or (planes, out), reshaped so that they stand along an axis."""
+    lead = places.ndim - 1
+    return places.reshape(*places.shape[:lead], *(1,) * (axis - lead), -1, *(1,) * (ndim - axis - 1))
+
+
+def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
+    """The elements at ``places`` (planes, out) along an axis."""
+    shape = (*x.shape[:axis], places.shape[-1], *x.shape[axis + 1 :])
+    return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
+
+
+def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
+    """The elements of ``x`` at flat ``indices`` into its last ``rank`` dimensions."""
+    lead = x.shape[: x.ndim - rank]
+    if not indices.size:
+        return np.zeros(indices.shape, x.dtype)
+    count = math.prod(indices.shape[len(lead) :])
+    taken = np.take_along_axis(x.reshape(*lead, -1), indices.reshape(*lead, count), -1)
+    return taken.reshape(indices.shape)
+
+
+def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
+    """Zeros of the given shape, to which ``g`` is added at flat ``indices``; ``once``: no index comes twice."""
+    size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
+    out = np.zeros(planes * size, widened(g).dtype if not once else g.dtype)
+    if g.size:
+        places = indices.reshape(planes, -1) + np.arange(planes)[:, None] * size
+        if once:
+            out[places.reshape(-1)] = g.reshape(-1)
+        else:
+            np.add.at(out, places.reshape(-1), widened(g).reshape(-1))
+    return out.reshape(shape).astype(g.dtype, copy=False)

@@ -1,0 +1,61 @@
+"""The number of threads: what NumPy's BLAS says of itself, and what it is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.core import threads
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before, variable = torch.get_num_threads(), os.environ.get("OPENBLAS_NUM_THREADS")
+    yield
+    if list(threads._controls()):
+        torch.set_num_threads(before)
+    os.environ.pop("OPENBLAS_NUM_THREADS", None)
+    if variable is not None:
+        os.environ["OPENBLAS_NUM_THREADS"] = variable
+
+
+def test_the_number_of_threads_is_what_the_library_says() -> None:
+    if not list(threads._controls()):
+        pytest.skip("the library under NumPy can not be told")
+    import scipy.linalg  # brings another copy of the library
+
+    assert scipy.linalg is not None
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        assert torch.get_num_threads() == count
+        assert [ask() for ask, _ in threads._controls()] == [count] * len(list(threads._controls()))
+    assert (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item() == 64.0
+
+
+def test_operations_run_one_after_the_other() -> None:
+    torch.set_num_interop_threads(4)
+    assert torch.get_num_interop_threads() == 1
+
+
+@pytest.mark.parametrize("name", ["set_num_threads", "set_num_interop_threads"])
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "expects a positive integer"), (-1, "expects a positive integer"), (1.5, "expects an int, but got float"),
+     (True, "expects an int, but got bool"), ("2", "expects an int, but got str")],
+)  # fmt: skip
+def test_what_is_no_number_of_threads(name: str, count: Any, text: str) -> None:
+    with pytest.raises(RuntimeError, match=f"{name} {text}"):
+        getattr(torch, name)(count)
+
+
+def test_a_library_that_can_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_controls", lambda: iter(()))
+    monkeypatch.delenv("VECLIB_MAXIMUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert torch.get_num_threads() == 3
+    with pytest.warns(UserWarning, match="can not be told"):
+        torch.set_num_threads(2)

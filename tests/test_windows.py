@@ -1,0 +1,184 @@
+"""Convolution, pooling, resampling and attention: what samples can not say. Numbers were recorded from PyTorch 2.13."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.kernels import attend, convolve
+
+F: Any = torch.nn.functional
+SHAPES = [
+    ((3, 4, 9, 7), (6, 2, 3, 2), (2, 1), (1, 2), (1, 2), 2), ((2, 3, 8, 5), (4, 3, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 4, 7, 6), (8, 1, 3, 3), (1, 2), (1, 1), (2, 1), 4), ((2, 3, 11), (2, 3, 4), (3,), (2,), (1,), 1),
+]  # fmt: skip
+
+
+def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> list[Any]:
+    """The output, the gradient of the input and that of the weight, for numbers drawn anew each time alike."""
+    rng = numpy.random.default_rng(0)
+    x, w = rng.standard_normal(x_shape), rng.standard_normal(w_shape)
+    how = (stride, padding, dilation, groups)
+    sizes = zip(x_shape[2:], padding, dilation, w_shape[2:], stride, strict=True)
+    shape = (x_shape[0], w_shape[0], *((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in sizes))
+    y = rng.standard_normal(shape)
+    return [
+        convolve.output_of(numpy, x, w, shape, *how), convolve.input_of(numpy, y, w, x_shape, *how),
+        convolve.weight_of(numpy, y, x, w_shape, *how),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("block", [1, 40, 300])
+def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, shapes: Any, block: int) -> None:
+    whole = _maps(*shapes)
+    monkeypatch.setattr(convolve, "BLOCK", block)
+    for one, other in zip(_maps(*shapes), whole, strict=True):
+        numpy.testing.assert_allclose(one, other, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100])
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_in_blocks_of_any_size_is_the_same(monkeypatch: pytest.MonkeyPatch, block: int, causal: bool) -> None:
+    rng = numpy.random.default_rng(0)
+    q, k, v = rng.standard_normal((2, 4, 5, 3)), rng.standard_normal((2, 2, 6, 3)), rng.standard_normal((2, 2, 6, 3))
+    mask = rng.standard_normal((2, 1, 5, 6))
+
+    def run() -> list[Any]:
+        out, sums = attend.forward(numpy, q, k, v, mask, causal, 0.5)
+        return [out, sums, *attend.backward(numpy, numpy.cos(out), q, k, v, mask, out, sums, causal, 0.5)]
+
+    whole = run()
+    monkeypatch.setattr(attend, "BLOCK", block)
+    for one, other in zip(run(), whole, strict=True):
+        numpy.testing.assert_allclose(one, other, 1e-12, 1e-12)
+
+
+def _peak(action: Any) -> int:
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_convolution_needs_little_more_than_its_results() -> None:
+    # All windows as columns would be 19 MB.
+    x, w = torch.zeros(2, 16, 128, 128, requires_grad=True), torch.zeros(16, 16, 3, 3, requires_grad=True)
+    size = x.numel() * 4
+    assert _peak(lambda: F.conv2d(x, w, padding=1)) < size + 4_000_000
+    y, ones = F.conv2d(x, w, padding=1), torch.ones(2, 16, 128, 128)
+    assert _peak(lambda: y.backward(ones)) < size + 4_000_000
+
+
+def test_attention_makes_no_matrix_of_all_scores() -> None:
+    # They would be 32 MB.
+    q = torch.zeros(1, 8, 1024, 8, requires_grad=True)
+    assert _peak(lambda: F.scaled_dot_product_attention(q, q, q)) < 8_000_000
+    y, ones = F.scaled_dot_product_attention(q, q, q), torch.ones(1, 8, 1024, 8)
+    assert _peak(lambda: y.backward(ones)) < 12_000_000
+
+
+def test_a_batch_of_nothing() -> None:
+    x, w = torch.zeros(0, 3, 5, 5, requires_grad=True), torch.ones(4, 3, 3, 3, requires_grad=True)
+    y = F.conv2d(x, w)
+    y.sum().backward()
+    assert (y.shape, x.grad.shape) == ((0, 4, 3, 3), (0, 3, 5, 5))
+    assert not w.grad.any()
+    assert F.max_pool2d(x, 2).shape == F.avg_pool2d(x, 2).shape == (0, 3, 2, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gradients_of_short_floats_are_those_of_float32_rounded(dtype: Any) -> None:
+    def gradients(kind: Any) -> list[Any]:
+        torch.manual_seed(0)
+        x = torch.randn(2, 2, 6, 6).to(dtype).to(kind).requires_grad_()
+        w = torch.randn(2, 2, 3, 3).to(dtype).to(kind).requires_grad_()
+        y = F.avg_pool2d(F.interpolate(F.conv2d(x, w, padding=1), 8, mode="bilinear"), 2)
+        z = F.scaled_dot_product_attention(y, y, y)
+        z.sum().backward()
+        return [x.grad, w.grad]
+
+    for short, wide in zip(gradients(dtype), gradients(torch.float32), strict=True):
+        assert short.dtype is dtype
+        assert torch.allclose(short.float(), wide, 0.1, 0.2)
+
+
+def test_random_places_and_dropout_draw_as_pytorch() -> None:
+    x = torch.arange(50.0, dtype=torch.float64).reshape(1, 2, 5, 5).sin()
+    torch.manual_seed(0)
+    drawn = F.fractional_max_pool2d(x, 2, output_size=2).flatten().tolist()
+    assert drawn == pytest.approx([
+        0.8414709848078965, 0.9893582466233818, 0.9129452507276277, 0.14987720966295234, 0.7625584504796027,
+        0.9999118601072672, 0.9017883476488092, 0.017701925105413577,
+    ])  # fmt: skip
+    torch.manual_seed(0)
+    q = torch.arange(24.0, dtype=torch.float64).reshape(1, 2, 3, 4).cos()
+    got = F.scaled_dot_product_attention(q, q, q, dropout_p=0.5).flatten().tolist()
+    wanted = [-0.05349183777179915, -0.3349692153461668, -0.3084774411209516, 0.0016270698542598942, 0.0, 0.0, 0.0, 0.0]
+    assert got[:8] == pytest.approx(wanted)
+
+
+def test_nan_and_infinity_are_found() -> None:
+    nan = math.nan
+    values, indices = F.max_pool1d(torch.tensor([[[1.0, nan, 3.0, 2.0, nan, nan]]]), 3, return_indices=True)
+    assert values.isnan().all()
+    assert indices.tolist() == [[[1, 5]]]
+    values, indices = F.max_pool1d(torch.full((1, 1, 4), -math.inf), 2, return_indices=True)
+    assert (values.tolist(), indices.tolist()) == ([[[-math.inf, -math.inf]]], [[[0, 2]]])
+
+
+def test_bytes_are_resampled_and_rounded() -> None:
+    x = torch.arange(12, dtype=torch.uint8).reshape(1, 1, 3, 4) * 20
+    got = F.interpolate(x, (2, 5), mode="bilinear")
+    assert got.flatten().tolist() == [20, 34, 50, 66, 80, 140, 154, 170, 186, 200]
+    assert F.interpolate(x, (2, 2), mode="bilinear", antialias=True).flatten().tolist() == [44, 76, 144, 176]
+
+
+def test_unfold_has_memory_of_its_own() -> None:
+    x = torch.zeros(1, 2, 3, 3)
+    F.unfold(x, 1).add_(1)
+    assert not x.any()
+
+
+@pytest.mark.parametrize("name", ["upsample", "upsample_nearest", "upsample_bilinear"])
+def test_old_names_warn(name: str) -> None:
+    x = torch.arange(4.0).reshape(1, 1, 2, 2)
+    with pytest.warns(UserWarning, match=f"`nn.functional.{name}` is deprecated"):
+        old = getattr(F, name)(x, 4)
+    mode = ("bilinear", True) if name.endswith("bilinear") else ("nearest", None)
+    assert torch.equal(old, F.interpolate(x, 4, None, *mode))
+
+
+def test_same_padding_of_even_kernels_warns_and_keeps_the_size() -> None:
+    x, w = torch.ones(1, 1, 4, 5, requires_grad=True), torch.ones(1, 1, 2, 4)
+    with pytest.warns(UserWarning, match="Using padding='same' with even kernel lengths"):
+        y = F.conv2d(x, w, padding="same")
+    assert y.tolist() == [[[[6, 8, 8, 6, 4]] * 3 + [[3, 4, 4, 3, 2]]]]
+    assert type(y.grad_fn).__name__ == "ConvolutionBackward0"
+
+
+def test_attention_of_a_query_that_sees_nothing_is_zero() -> None:
+    q = torch.randn(1, 1, 2, 3, requires_grad=True)
+    mask = torch.tensor([[True, True], [False, False]])
+    for dropout in (0.0, 1e-9):  # in blocks, and as a whole
+        y = F.scaled_dot_product_attention(q, q, q, mask, dropout)
+        assert not y[0, 0, 1].any()
+        (g,) = torch.autograd.grad(y.sum(), q)
+        assert not g.isnan().any()
+
+
+def test_gradients_of_attention_are_made_together() -> None:
+    q, k, v = (torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    together = torch.autograd.grad(out.cos().sum(), (q, k, v))
+    for leaf, wanted in zip((q, k, v), together, strict=True):
+        others = [each if each is leaf else each.detach() for each in (q, k, v)]
+        out = F.scaled_dot_product_attention(*others, is_causal=True)
+        assert torch.allclose(torch.autograd.grad(out.cos().sum(), leaf)[0], wanted)
