@@ -23,6 +23,7 @@ HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "floa
 DRAWN = {"bernoulli_block", "to_device"}
 FAMILIES = (
     "pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose", "fft", "scan", "distance",
+    "activate", "losses", "normalise", "embed",
 )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from .core.absent import absent
 from .core.tensor import Tensor
-from .ops import activate, elementary, reduce, rounding
+from .ops import elementary, reduce, rounding
+from .ops import softmax as _softmax
 from .ops import special as _special
 from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
 from .ops.table import publish, renamed
@@ -43,12 +44,12 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``."""
-    return activate.softmax(input, dim, dtype)
+    return _softmax.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``."""
-    return activate.log_softmax(input, dim, dtype)
+    return _softmax.log_softmax(input, dim, dtype=dtype)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:

@@ -32,6 +32,8 @@ def inputs(torch: Any, sample: Sample, dtype: str, grad: bool) -> dict[str, Any]
 
 def numbers(tensor: Any) -> numpy.ndarray:
     tensor = tensor.detach()
+    if isinstance(tensor, oracle.Tensor) and tensor._is_zerotensor():
+        tensor = oracle.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.dtype in (oracle.bfloat16, retrograd.bfloat16):
         tensor = tensor.float()
     return numpy.asarray(

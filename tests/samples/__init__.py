@@ -71,6 +71,7 @@ class Sample:
     ``smooth=False``: not differentiable (or piecewise constant): only values are compared, no derivatives checked by
     differences. ``second=False``: the second derivative is not checked by differences (say why beside the sample).
     ``beyond=True``: PyTorch refuses a derivative that retrograd has; it is checked by differences only.
+    ``named=True``: what is called the gradient is not the derivative (padding …), so that differences are not taken.
     """
 
     op: str
@@ -78,6 +79,7 @@ class Sample:
     smooth: bool
     second: bool
     beyond: bool
+    named: bool
     inputs: dict[str, Recipe]
 
     def __init__(
@@ -89,8 +91,10 @@ class Sample:
         smooth: bool = True,
         second: bool = True,
         beyond: bool = False,
+        named: bool = False,
         **inputs: Recipe,
     ) -> None:
+        self.named = named
         self.op, self.expression, self.smooth, self.second, self.inputs = op, expression, smooth, second, inputs
         self.beyond = beyond
 
@@ -103,6 +107,16 @@ class Sample:
         """The tensors that the expression gives with ``torch`` for the engine."""
         value = eval(self.expression, {"torch": torch, **tensors})
         return [value] if not isinstance(value, (tuple, list)) else list(value)
+
+
+def distinguished(samples: list[Sample]) -> list[Sample]:
+    """The samples, those that repeat an expression (with other inputs) with a number behind it: a comment in Python."""
+    seen: dict[str, int] = {}
+    for each in samples:
+        seen[each.expression] = count = seen.get(each.expression, 0) + 1
+        if count > 1:
+            each.expression += f"  # {count}"
+    return samples
 
 
 #: Every module beside this one is a family.

@@ -1,27 +1,42 @@
-"""Functions of neural networks, as ``torch.nn.functional``: activations, dropout and the everyday losses."""
+"""Functions of neural networks, as ``torch.nn.functional``. They are written in ``ops``; here they get their names."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy
-
 from ..core.absent import absent
-from ..core.tensor import Tensor, wrap
 from ..ops.activate import (
+    celu,
+    celu_,
     elu,
+    elu_,
     gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
     hardtanh,
+    hardtanh_,
     leaky_relu,
-    log_softmax,
+    leaky_relu_,
     logsigmoid,
-    mse_loss_block,
-    nll_loss_block,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
     silu,
-    softmax,
     softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+    threshold_,
 )
 from ..ops.attend import multi_head_attention_forward, scaled_dot_product_attention
+from ..ops.classes import cross_entropy, ctc_loss, multi_margin_loss, multilabel_margin_loss, nll_loss
 from ..ops.convolve import (
     conv1d,
     conv2d,
@@ -32,8 +47,36 @@ from ..ops.convolve import (
     conv_transpose3d,
 )
 from ..ops.distance import cosine_similarity, pairwise_distance, pdist
-from ..ops.elementary import relu, sigmoid, tanh
-from ..ops.linalg import addmm, matmul
+from ..ops.drop import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ..ops.elementary import sigmoid, tanh
+from ..ops.embed import bilinear, embedding, embedding_bag, linear, one_hot
+from ..ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from ..ops.normalise import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
 from ..ops.pad import pad
 from ..ops.pool import (
     adaptive_avg_pool1d,
@@ -65,8 +108,6 @@ from ..ops.pool import (
     max_unpool2d,
     max_unpool3d,
 )
-from ..ops.random import dropout
-from ..ops.reduce import mean, sum
 from ..ops.resample import (
     affine_grid,
     channel_shuffle,
@@ -81,86 +122,31 @@ from ..ops.resample import (
     upsample_bilinear,
     upsample_nearest,
 )
-from ..ops.shape import t
+from ..ops.softmax import gumbel_softmax, log_softmax, softmax, softmin
 from ..ops.table import publish
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in), ``bias`` (out)."""
-    turned = t(weight)
-    if bias is not None and input.ndim == 2:
-        return addmm(bias, input, turned)
-    found = matmul(input, turned)
-    return found if bias is None else found + bias
-
-
-def _checked(reduction: str) -> str:
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return reduction
-
-
-def _reduced(each: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return mean(each)
-    return sum(each) if _checked(reduction) == "sum" else each
-
-
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean of the squares of the differences (``reduction``: mean, sum or none)."""
-    return mse_loss_block(input, target, _checked(reduction))
-
-
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean of the absolute differences (``reduction``: mean, sum or none)."""
-    return _reduced((input - target).abs(), reduction)
-
-
-def nll_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The mean of ``-input[i, target[i]]``: ``input`` (N, classes) log-probabilities, ``target`` (N) integers."""
-    return nll_loss_block(input, target, _checked(reduction))
-
-
-def cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """:func:`nll_loss` of :func:`log_softmax`: ``input`` (N, classes) scores, ``target`` (N) integers."""
-    return nll_loss(log_softmax(input, 1), target, reduction)
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """For each integer a row of zeros with a one at its place."""
-    array = tensor._array
-    classes = int(array.max()) + 1 if num_classes == -1 else num_classes
-    if array.size and int(array.min()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    if array.size and int(array.max()) >= classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((array[..., None] == numpy.arange(classes)).astype(numpy.int64))
-
-
-def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """:func:`softmax` of the negative."""
-    return softmax(-input, dim, dtype)
-
-
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element, cut off below 0 and above 6."""
-    return hardtanh(input, 0.0, 6.0)
-
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
-    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "affine_grid", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "cross_entropy", "dropout", "elu", "fold", "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "gelu",
-    "grid_sample", "hardtanh", "interpolate", "l1_loss", "leaky_relu", "linear", "log_softmax", "logsigmoid",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "celu", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "leaky_relu_", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
     "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "mse_loss", "multi_head_attention_forward", "native_channel_shuffle", "nll_loss", "one_hot",
-    "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "relu", "relu6",
-    "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softmin", "softplus", "tanh", "unfold", "upsample",
-    "upsample_bilinear", "upsample_nearest",
+    "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "native_channel_shuffle", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6",
+    "relu_", "rms_norm", "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold", "threshold_", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 publish(globals(), "nn")
 __getattr__ = absent(__name__)

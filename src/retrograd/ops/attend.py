@@ -11,12 +11,12 @@ from ..core.devices import module_of
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, wrap
 from ..kernels import attend
-from .activate import softmax
+from .drop import dropout
 from .join import cat
 from .linalg import addmm, baddbmm, bmm, matmul
 from .promote import mismatch
-from .random import dropout
 from .shape import permute, reshape, squeeze, t, transpose, unsqueeze, view
+from .softmax import softmax
 from .table import ARRAYS, FUNCTIONS, TENSORS, op, shared
 
 F: Any = TENSORS

@@ -290,7 +290,7 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             cell = source._cell if shared else FIXED
             if cell is None:
                 raise RuntimeError(INFERENCE_SAVED)
-            setattr(node, f"c_{name}", cell)
+            setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
         setattr(node, f"s_{name}", value)
 

@@ -430,7 +430,19 @@ def sigmoid(np: Any, self: Any, /) -> Any:
     return np.divide(1, 1 + np.exp(-self))
 
 
-@pointwise(lambda F, g, out: g * (out > 0))
+@op(function=False, method=False, opmath=True)
+def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
+    """``grad_output`` where ``self`` is above ``threshold``, else 0."""
+    return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
+
+
+threshold_backward.derivative(
+    grad_output=lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
+    self=lambda F, g: F.zeros_as(g),
+)
+
+
+@pointwise(lambda F, g, out: F.threshold_backward(g, out, 0))
 def relu(np: Any, self: Any, /) -> Any:
     """Each element where it is positive, else 0."""
     if self.dtype == bool:

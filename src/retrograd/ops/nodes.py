@@ -81,7 +81,9 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
         if not _is_array(each):
             return value
         if value is None:
-            raise freed(node)
+            if getattr(node, f"c_{each.name}", None) is not None:
+                raise freed(node)
+            return None
         return lift(node, each, value)
 
     return saved
@@ -95,7 +97,7 @@ def lift(node: Any, each: Any, value: Any) -> Any:
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
         raise stale(node, value, cell, seen, place)
-    if value.dtype.kind not in "fcV":
+    if value.dtype.kind not in "fcV" or each.constant:
         place = None
     leaf = place.leaf() if place.__class__ is AccumulateGrad else None
     return leaf if leaf is not None and leaf._array is value else at_place(value, cell, place)
@@ -158,22 +160,23 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
     lines = [f"{name} = node.s_{name}"]
     if _is_array(each):
         if each.kind != "tensor":
-            place = f"node.place({each.index}, {name})"
+            place = "None" if each.constant else f"node.place({each.index}, {name})"
         else:
             place = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
-        lines.append(f"if {name} is None: raise freed(node)")
         lines.append(f"c = node.c_{name}")
-        lines.append(f"if c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
+        lines.append(f"if {name} is None:")
+        lines.append("    if c is not None: raise freed(node)")  # c is None: an optional tensor not given
+        lines.append(f"elif c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
         if record:
             # The same as at_place, written out: a call costs more than the stores.
-            lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex:")
+            lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex and c is not None:")
             lines.append(f"    a, {name} = {name}, new(Tensor)")
             lines.append(f"    {name}._array, {name}._count, {name}._view = a, c, None")
             lines.append(f"    {name}._grad, {name}._node = None, {place.replace(', ' + name, ', a')}")
             if each.kind != "tensor" or place != "None":
                 lines.append(f"    if a.dtype.kind not in 'fcV': {name}._node = None")
         if conjugate:
-            lines.append(f"if {name}.__class__ not in NUMBERS: {name} = F.conj_physical({name})")
+            lines.append(f"if {name}.__class__ not in NUMBERS and c is not None: {name} = F.conj_physical({name})")
     if only is not None:
         return ["    " + line for line in lines]
     return [f"    if {_any_edge(each.rules)}:", *("        " + line for line in lines)]

@@ -50,10 +50,11 @@ MISSING: Any = _Missing()
 class Saved:
     """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them."""
 
-    __slots__ = ("index", "kind", "name", "rules")
+    __slots__ = ("constant", "index", "kind", "name", "rules")
 
-    def __init__(self, name: str, kind: str, index: int) -> None:
+    def __init__(self, name: str, kind: str, index: int, constant: bool = False) -> None:
         self.name, self.kind, self.index = name, kind, index
+        self.constant = constant  # a result that has no gradient
         self.rules: list[int] = []  # the differentiable tensors whose rule needs it
 
 
@@ -151,7 +152,8 @@ class Op:
         if name == "out":
             return Saved(name, "result", 0)
         if name in self.outputs:
-            return Saved(name, "result", self.outputs.index(name))
+            index = self.outputs.index(name)
+            return Saved(name, "result", index, self.differentiable is not None and index >= self.differentiable)
         if name in self.params:
             return Saved(name, "parameter", self.params.index(name))
         tensor, _, what = name.rpartition("_")

@@ -558,22 +558,4 @@ _filler(
 )  # fmt: skip
 
 
-# -- Dropout ---------------------------------------------------------------------------------------------------------
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element zero with probability ``p``, the others scaled by 1 / (1 - p); nothing happens out of training."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0 or input._array.size == 0:
-        return input
-    if p == 1:
-        return input.mul_(0.0) if inplace else input * 0.0
-    kind = input._array.dtype
-    kept = draws.bernoulli(_stream(None), input._array.shape, kind, 1 - p)
-    wide = kept.astype(numpy.float32) if kind in dtypes.SHORT else kept
-    mask = wrap((wide / wide.dtype.type(1 - p)).astype(kind))
-    return input.mul_(mask) if inplace else input * mask
-
-
-__all__ = ["Generator", "default_generator", "dropout", "fork_rng"]
+__all__ = ["Generator", "default_generator", "fork_rng"]

@@ -1,0 +1,67 @@
+"""Losses that choose by class: the negative log-likelihood and the margins. No array of one-hot rows is ever made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .floats import widened
+
+
+def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
+    """Which targets count: None if all do. Raises torch's error for a class that there is not."""
+    if not target.size:
+        return None
+    low, high = target.min(), target.max()
+    if low >= 0 and high < classes and not low <= ignore <= high:
+        return None
+    counts = target != ignore
+    bad = target[counts & ((target < 0) | (target >= classes))]
+    if bad.size:
+        raise IndexError(f"Target {int(bad[0])} is out of bounds.")
+    return None if counts.all() else counts
+
+
+def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) -> tuple[Any, Any]:
+    """Targets with class 0 for what does not count, and the weight of each (None: all 1)."""
+    if counts is not None:
+        target = np.where(counts, target, 0)
+    if weight is None:
+        return target, None if counts is None else counts.astype(dtype)
+    found = widened(weight)[0][target]
+    return target, found if counts is None else found * counts
+
+
+def pick(np: Any, x: Any, target: Any) -> Any:
+    """``x[n, target[n, …], …]`` of ``x`` (N, C, …), or ``x[target]`` of (C)."""
+    if x.ndim == 1:
+        return x[target]
+    if x.ndim == 2:
+        return x[np.arange(x.shape[0]), target]
+    return np.take_along_axis(x, np.expand_dims(target, 1), 1)[:, 0]
+
+
+def place(np: Any, out: Any, target: Any, values: Any) -> None:
+    """Write ``values`` where :func:`pick` reads."""
+    if out.ndim == 1:
+        out[target] = values
+    elif out.ndim == 2:
+        out[np.arange(out.shape[0]), target] = values
+    else:
+        np.put_along_axis(out, np.expand_dims(target, 1), np.expand_dims(values, 1), 1)
+
+
+def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
+    """By how much each class of (N, C) comes too near to the target's (0 for the target itself), and the rows."""
+    rows = np.arange(x.shape[0])
+    gap = x - (x[rows, target] - margin)[:, None]
+    gap[rows, target] = 0
+    return np.maximum(gap, 0, out=gap), rows
+
+
+def listed(np: Any, target: Any) -> tuple[Any, Any]:
+    """Of rows of classes that end at the first -1: which entries count, and which classes are named."""
+    counts = np.logical_and.accumulate(target >= 0, axis=1)
+    named = np.zeros(target.shape, bool)
+    rows, columns = np.nonzero(counts)
+    named[rows, target[rows, columns]] = True
+    return counts, named

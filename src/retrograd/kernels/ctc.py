@@ -1,0 +1,97 @@
+"""Connectionist temporal classification: sums over all ways to write a text with repeats and blanks.
+
+Graves et al., Connectionist temporal classification (ICML 2006), in logarithms, all samples of a batch at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def spelled(np: Any, targets: Any, blank: int) -> Any:
+    """The texts (N, S) with a blank in front, between and behind: (N, 2 S + 1)."""
+    out = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, np.int64)
+    out[:, 1::2] = targets
+    return out
+
+
+def _may_skip(np: Any, labels: Any) -> Any:
+    """Where a path may come from two places before: from a letter to another letter over the blank between."""
+    skip = np.zeros(labels.shape, bool)
+    skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
+    return skip
+
+
+def _step(np: Any, before: Any, skip: Any) -> Any:
+    """The logarithms of what arrives from the same place, the one before, and two before where that is allowed."""
+    far = np.full(before.shape, -np.inf, before.dtype)
+    one = far.copy()
+    one[:, 1:] = before[:, :-1]
+    far[:, 2:] = np.where(skip[:, 2:], before[:, :-2], -np.inf)
+    return np.logaddexp(np.logaddexp(before, one), far)
+
+
+def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
+    """The losses (N) and the logarithms alpha (T, N, 2 S + 1) of the sums over the beginnings of paths."""
+    steps, batch, _ = log_probs.shape
+    width = labels.shape[1]
+    alpha = np.full((steps, batch, width), -np.inf, log_probs.dtype)
+    rows = np.arange(batch)
+    if steps:
+        start = np.full((batch, width), -np.inf, log_probs.dtype)
+        start[:, :2] = log_probs[0][rows[:, None], labels[:, :2]]
+        alpha[0] = start
+    skip = _may_skip(np, labels)
+    for t in range(1, steps):
+        alpha[t] = _step(np, alpha[t - 1], skip) + np.take_along_axis(log_probs[t], labels, 1)
+    last = np.maximum(input_lengths - 1, 0)
+    end = 2 * target_lengths
+    if steps:
+        blank_end = alpha[last, rows, end]
+        letter_end = np.where(target_lengths > 0, alpha[last, rows, np.maximum(end - 1, 0)], -np.inf)
+        loss = -np.logaddexp(blank_end, letter_end)
+    else:
+        loss = np.full(batch, np.inf, log_probs.dtype)
+    empty = input_lengths == 0
+    return np.where(empty, np.where(target_lengths == 0, 0, np.inf), loss).astype(log_probs.dtype), alpha
+
+
+def _backward_sums(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    """The logarithms beta (T, N, 2 S + 1) of the sums over the ends of paths, the present step included."""
+    steps, batch, _ = log_probs.shape
+    width = labels.shape[1]
+    beta = np.full((steps, batch, width), -np.inf, log_probs.dtype)
+    skip = _may_skip(np, labels)
+    place = np.arange(width)[None, :]
+    ends = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
+    after = np.full((batch, width), -np.inf, log_probs.dtype)
+    for t in range(steps - 1, -1, -1):
+        one = np.full((batch, width), -np.inf, log_probs.dtype)
+        far = one.copy()
+        one[:, :-1] = after[:, 1:]
+        far[:, :-2] = np.where(skip[:, 2:], after[:, 2:], -np.inf)
+        arriving = np.logaddexp(np.logaddexp(after, one), far)
+        here = np.where((input_lengths - 1 == t)[:, None], np.where(ends, 0.0, -np.inf), arriving)
+        after = here + np.take_along_axis(log_probs[t], labels, 1)
+        beta[t] = after
+    return beta
+
+
+def gradient(
+    np: Any, grad: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any, alpha: Any,
+    zero_infinity: bool,
+) -> Any:  # fmt: skip
+    """The gradient for ``log_probs`` (T, N, C), taken to be normalised, as PyTorch does: probability less share."""
+    beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)
+    share = np.full(log_probs.shape, -np.inf, log_probs.dtype)
+    both = alpha + beta
+    rows = np.arange(labels.shape[0])
+    for s in range(labels.shape[1]):
+        column = labels[:, s]
+        share[:, rows, column] = np.logaddexp(share[:, rows, column], both[:, :, s])
+    out = np.exp(log_probs) - np.exp(share + loss[:, None] - log_probs)
+    out *= grad[:, None]
+    out[np.arange(log_probs.shape[0])[:, None] >= input_lengths[None, :]] = 0
+    if zero_infinity:
+        out[:, np.isinf(loss)] = 0
+    return out

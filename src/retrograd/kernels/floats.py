@@ -1,0 +1,16 @@
+"""Arithmetic of short floats: float16 and bfloat16 are calculated in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..core.dtypes import SHORT
+
+F32 = numpy.dtype(numpy.float32)
+
+
+def widened(*arrays: Any) -> tuple[Any, ...]:
+    """The arrays, float16 and bfloat16 ones in float32; None stays None."""
+    return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)

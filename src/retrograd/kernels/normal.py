@@ -1,0 +1,83 @@
+"""Centring and scaling: mean and variance over axes, and the gradient of ``(x - mean) * rstd``.
+
+Large arrays are worked through in pieces that stay in the cache, so that what lies between costs no memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from .summing import summed
+
+PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the second-level cache
+
+
+def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    found = summed(np, x, axes, True)
+    return found / math.prod(x.shape[axis] for axis in axes) if x.size else found
+
+
+def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Slices along the first axis that is not reduced: what is in two of them is independent."""
+    at = next((axis for axis in range(x.ndim) if axis not in axes), None)
+    if at is None or x.size <= PIECE:
+        yield (slice(None),)
+        return
+    step = max(1, PIECE * x.shape[at] // x.size)
+    for start in range(0, x.shape[at], step):
+        yield (*[slice(None)] * at, slice(start, start + step))
+
+
+def _within(x: Any, piece: tuple[slice, ...]) -> Any:
+    """The part of ``x``, of size 1 in some dimensions, that goes with a piece of the whole."""
+    return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
+
+
+def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """Mean and (biased) variance over ``axes``, which stay with size 1."""
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
+    for piece in pieces(x, axes):
+        part = x[piece]
+        mean[piece] = centre = _mean(np, part, axes)
+        gap = part - centre
+        variance[piece] = _mean(np, np.multiply(gap, gap, out=gap), axes)
+    return mean, variance
+
+
+def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
+    """``(x - mean) * rstd``."""
+    out = np.subtract(x, mean, out=np.empty(x.shape, x.dtype))  # contiguous, as PyTorch's
+    out *= rstd
+    return out
+
+
+def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
+    """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    out = np.empty(x.shape, x.dtype)
+    for piece in pieces(x, axes):
+        scale, target = _within(rstd, piece), out[piece]
+        flat = standardised(np, x[piece], _within(mean, piece), scale)
+        slope = grad[piece] if weight is None else grad[piece] * _within(weight, piece)
+        np.multiply(slope, flat, out=target)
+        flat *= _mean(np, target, axes)
+        np.subtract(slope, _mean(np, slope, axes), out=target)
+        target -= flat
+        target *= scale
+    return out
+
+
+def weight_gradient(
+    np: Any, grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]
+) -> Any:
+    """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    out = np.zeros(shape, x.dtype)
+    rest = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    for piece in pieces(x, axes):
+        flat = standardised(np, x[piece], _within(mean, piece), _within(rstd, piece))
+        flat *= grad[piece]
+        target = _within(out, piece)
+        target += summed(np, flat, rest, True)
+    return out

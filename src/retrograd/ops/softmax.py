@@ -1,0 +1,181 @@
+"""Softmax and its kin along a dimension, with gradients that make no more arrays than they return."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..core.dtypes import scalar_name, unsupported
+from ..core.tensor import Tensor, dimension, wrap
+from ..kernels.floats import widened
+from ..kernels.normal import pieces
+from ..kernels.summing import summed
+from .arithmetic import neg
+from .scatter import scatter_
+from .table import op, surface
+
+
+def _sum(np: Any, x: Any, dim: int) -> Any:
+    return summed(np, x, (dim,), True)
+
+
+def _check(name: str, x: Any, dim: int) -> None:
+    if x.dtype.kind in "biuc":
+        where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
+        raise unsupported(f"{name}_{where}", x.dtype)
+
+
+def _below_top(np: Any, x: Any, dim: int) -> Any:
+    """``x`` minus its largest element along ``dim``, in memory of its own."""
+    found = np.empty(x.shape, x.dtype)
+    return np.subtract(x, np.amax(x, axis=dim, keepdims=True), out=found) if x.size else found
+
+
+@op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
+def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dimension, without overflow."""
+    _check("softmax", self, dim)
+    if not self.ndim:
+        return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
+    raised = _below_top(np, self, dim)
+    np.exp(raised, out=raised)
+    raised /= _sum(np, raised, dim)
+    return raised
+
+
+@op(function=False, method=False, opmath=True)
+def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
+    """The gradient of softmax, given its ``output``."""
+    if not output.ndim:
+        return np.zeros_like(output)
+    grad_output, output = widened(grad_output, output)
+    slope = grad_output * output
+    np.subtract(grad_output, _sum(np, slope, dim), out=slope)
+    slope *= output
+    return slope
+
+
+def _softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    along = g * grad_output
+    return along - g * F.sum_dim(grad_output * output, dim, True) - grad_output * F.sum_dim(g * output, dim, True)
+
+
+softmax_backward_data.derivative(
+    grad_output=lambda F, g, output, dim: F.softmax_backward_data(g, output, dim), output=_softmax_bend
+)
+softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, out, dim))
+
+
+@op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
+def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
+    """The logarithm of softmax, without overflow."""
+    _check("log_softmax", self, dim)
+    if not self.ndim:
+        return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
+    shifted = _below_top(np, self, dim)
+    for piece in pieces(shifted, (dim,)):
+        shifted[piece] -= np.log(_sum(np, np.exp(shifted[piece]), dim))
+    return shifted
+
+
+@op(function=False, method=False, opmath=True)
+def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
+    """The gradient of log_softmax, given its ``output``."""
+    if not output.ndim:
+        return np.zeros_like(output)
+    grad_output, output = widened(grad_output, output)
+    slope = np.exp(output)
+    slope *= _sum(np, grad_output, dim)
+    return np.subtract(grad_output, slope, out=slope)
+
+
+def _log_softmax_slope(F: Any, g: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    return g - F.sum_dim(g * F.exp(output), dim, True)
+
+
+def _log_softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    return -g * F.exp(output) * F.sum_dim(grad_output, dim, True)
+
+
+log_softmax_backward_data.derivative(grad_output=_log_softmax_slope, output=_log_softmax_bend)
+log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_data(g, out, dim))
+
+
+# -- What users see --------------------------------------------------------------------------------------------------
+
+
+def _along(block: Any, input: Tensor, dim: int, dtype: Any, out: Any = None) -> Tensor:
+    source = input if dtype is None else input.to(dtype)
+    found: Tensor = block(source, dimension(dim, source._array.ndim), out=out)
+    return found
+
+
+@surface(name="softmax")
+def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1.
+
+    >>> import retrograd as torch
+    >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    return _along(softmax_block, input, dim, dtype, out)
+
+
+@surface(name="log_softmax")
+def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    return _along(log_softmax_block, input, dim, dtype, out)
+
+
+def _implicit(name: str, ndim: int, stacklevel: int) -> int:
+    """The dimension that older programs left out, with PyTorch's warning."""
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel + 1,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
+    at = _implicit("softmax", input.ndim, _stacklevel) if dim is None else dim
+    return _along(softmax_block, input, at, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """:func:`softmax` of the negative."""
+    at = _implicit("softmin", input.ndim, _stacklevel) if dim is None else dim
+    return _along(softmax_block, neg(input), at, dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    at = _implicit("log_softmax", input.ndim, _stacklevel) if dim is None else dim
+    return _along(log_softmax_block, input, at, dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A random sample near a one-hot vector, drawn by ``logits``; ``hard``: one-hot, with the gradient of the soft one.
+
+    ``tau`` is the temperature: the lower, the nearer to one-hot (arXiv 1611.01144).
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    if not logits.is_floating_point():
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {scalar_name(logits.dtype)}"
+        )
+    noise = -wrap(logits._array.copy()).exponential_().log()
+    soft = _along(softmax_block, (logits + noise) / tau, dim, None)
+    if not hard:
+        return soft
+    chosen = soft.max(dim, keepdim=True)[1]
+    exact = scatter_(wrap(0 * soft._array), dim, chosen, 1.0)
+    return exact - soft.detach() + soft
