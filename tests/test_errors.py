@@ -29,7 +29,7 @@ def as_it_was() -> Any:
 def looks(given: dict[str, Any]) -> dict[str, Any]:
     """All that shows of some tensors."""
     return {
-        name: (each.detach().tolist().__repr__(), each.dtype, each.shape, each.stride(), each.requires_grad, each.grad)
+        name: (each.detach().tolist().__repr__(), each.dtype, each.shape, each.stride(), each.requires_grad)
         for name, each in given.items()
     }
 

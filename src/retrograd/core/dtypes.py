@@ -33,10 +33,20 @@ class dtype:
         self.numpy = numpy.dtype(array_dtype)
         self.category = category
         self.itemsize: int = self.numpy.itemsize
-        self.bits = 8 * self.itemsize
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
         self.is_signed = category >= FLOATING or self.numpy.kind == "i"
+        self.bits = 8 * self.itemsize
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "bits"):  # the last of all to be set: it is complete
+            if name not in self.__slots__:
+                raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+            raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"

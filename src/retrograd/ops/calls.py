@@ -450,6 +450,8 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
     for each, target in zip(results, outs, strict=True):
         if not isinstance(target, Tensor):
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind_of(target)}")

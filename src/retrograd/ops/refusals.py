@@ -21,6 +21,7 @@ from ..core.tensor import Tensor
 from . import signatures
 from .nodes import compiled
 from .operation import MISSING
+from .promote import broadcast_error
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -53,6 +54,28 @@ def explain(
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
         raise TypeError(said) from None
+    found = _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+    if found is not None:
+        raise found from None
+
+
+def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
+    """What stands for an error of NumPy's or of the inside that got out, as no signature knows ``name``."""
+    if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
+        for position, (key, value) in enumerate(given.items()):
+            if value is error.obj:
+                place = f"'{key}' (position {position + 1}) must be Tensor, not {kind_of(value)}"
+                return TypeError(f"{name}(): argument {place}")
+    if isinstance(error, ValueError) and "broadcast" in str(error):
+        return broadcast_error([each for each in given.values() if isinstance(each, Tensor)])
+    if isinstance(error, TypeError) and type(error).__module__.startswith("numpy"):
+        wrong = next((key for key, each in given.items() if isinstance(each, (str, bytes))), None)
+        return None if wrong is None else TypeError(f"{name}(): argument '{wrong}' must be Number, not str")
+    return None
+
+
+#: What only a Tensor has.
+INSIDE = ("_array", "_node", "_view", "dtype", "requires_grad")
 
 
 def _full_name(space: str, name: str) -> str:
