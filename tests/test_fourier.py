@@ -124,6 +124,12 @@ def test_a_signal_comes_back_from_its_short_spectra() -> None:
     )
 
 
+def test_the_gradient_of_a_long_signal_takes_no_matrix() -> None:
+    x = torch.ones(100_000, requires_grad=True)
+    torch.stft(x, 16, 8, window=torch.ones(16), return_complex=True).real[0].sum().backward()
+    assert x.grad is not None and x.grad.tolist()[:11] == [2.0] + 8 * [3.0] + [2.0, 2.0]
+
+
 def test_what_pytorch_warns_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spectra, "_SAID", set())
     with pytest.warns(UserWarning, match="A window was not provided. A rectangular window will be applied,which"):

@@ -25,9 +25,11 @@ from .ops.fft import (
     rfftfreq,
     rfftn,
 )
+from .ops.table import publish
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+publish(globals(), "fft")
 __getattr__ = absent(__name__)

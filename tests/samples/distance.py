@@ -17,6 +17,7 @@ for p in ("", ", 1", ", 0", ", p=3", ", float('inf')", ", 0.5", ", 1.5"):
 SAMPLES += [
     Sample("dist", "x.dist(y, 2)", x=normal(2, 3), y=normal(2, 1)),
     Sample("dist", "torch.dist(z, x)", beyond=True, z=complexes(3), x=normal(3)),
+    Sample("dist", "torch.dist(x, y )", x=normal(2, 3), y=normal()),
     Sample("dist", "torch.dist(x, i)", x=normal(3), i=integers(0, 4, 3)),
     Sample("dist", "torch.dist(i, i)", smooth=False, i=integers(0, 4, 3)),
     Sample("cdist", "torch.cdist(x, y, 2, 'use_mm_for_euclid_dist')", x=normal(2, 3), y=normal(4, 3)),

@@ -18,7 +18,8 @@ from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
 from ..ops.methods import add_method
-from . import graph
+from . import function, graph
+from .function import Function
 
 
 class _EveryTensor(type):
@@ -302,6 +303,7 @@ def _batched(
 
 
 __all__ = [
-    "Variable", "backward", "enable_grad", "grad", "graph", "inference_mode", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
+    "set_grad_enabled",
 ]  # fmt: skip
 __getattr__ = absent(__name__)

@@ -32,7 +32,7 @@ from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .tensor import Tensor, address, element_strides, memory_of
 
-DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT = range(4)
+DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class View:
@@ -279,6 +279,13 @@ _ONE_OF_MANY = (
 )
 
 
+_OF_A_FUNCTION = (
+    " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+    "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
+
+
 def _refuse_view(x: Tensor, view: View, what: str) -> None:
     """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
     if view.made == DEFAULT:
@@ -288,7 +295,7 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
         shown = "A view"
-    if view.made == MULTI_OUTPUT and shown != "A view":
+    if view.made in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
         text = f"{shown} and {what} modified inplace."
     else:
         mode, where_to = (
@@ -298,6 +305,8 @@ def _refuse_view(x: Tensor, view: View, what: str) -> None:
         text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
     if view.made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
+    if view.made == CUSTOM:
+        raise RuntimeError(text + _OF_A_FUNCTION)
     raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
 
 

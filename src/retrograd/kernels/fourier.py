@@ -62,7 +62,13 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
     if not x.size:
         size = x.shape[last] // 2 + 1 if onesided else x.shape[last]
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
-    transform = module.rfftn if onesided else module.fftn
+
+    def whole(y: Any, **options: Any) -> Any:
+        """Half of the spectrum, and its mirror image behind it (over one dimension)."""
+        half = module.rfftn(y, **options)
+        return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
+
+    transform = module.rfftn if onesided else whole
     return _applied(np, transform, x, [*_by_stride(x, dims[:-1]), last], norm=_mode(norm, True))
 
 

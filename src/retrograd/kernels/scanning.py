@@ -12,7 +12,7 @@ def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
     out = np.empty_like(x)
     if x.shape[dim] == 0:
         return out
-    before = (slice(None),) * dim
+    before = (slice(None),) * (dim % x.ndim)
     first, rest, most = (*before, slice(0, 1)), (*before, slice(1, None)), (*before, slice(None, -1))
     if by > 0:
         out[first], out[rest] = fill, x[most]

@@ -10,6 +10,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
+from .inner import as_strided_of
 from .promote import common_dtype
 from .table import surface
 
@@ -163,8 +164,8 @@ def empty_strided(
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     memory = place_of(device).empty(reach, kind)
-    array = numpy.ndarray(tuple(size), kind, memory, 0, tuple(s * kind.itemsize for s in stride))
-    return made(array, requires_grad)
+    strides = tuple(each * kind.itemsize for each in stride)
+    return made(as_strided_of(place_of(device))(memory, tuple(size), strides), requires_grad)
 
 
 @surface(method=False)

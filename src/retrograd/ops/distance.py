@@ -44,10 +44,13 @@ def _dist_rule(F: Any, g: Any, self: Any, other: Any, out: Any, self_shape: Any,
     return norm_rule(F, g, self - other, out, shape, p, None, False)
 
 
+# Summed here and not by the engine, which takes it that a gradient has the shape of the result if the operand has.
 dist_block.derivative(
-    self=_dist_rule,
-    other=lambda F, g, self, other, out, self_shape, other_shape, p: (
-        -_dist_rule(F, g, self, other, out, self_shape, other_shape, p)
+    self=lambda F, g, self, other, out, self_shape, other_shape, p: F.sum_to_size(
+        _dist_rule(F, g, self, other, out, self_shape, other_shape, p), self_shape
+    ),
+    other=lambda F, g, self, other, out, self_shape, other_shape, p: F.sum_to_size(
+        -_dist_rule(F, g, self, other, out, self_shape, other_shape, p), other_shape
     ),
 )
 

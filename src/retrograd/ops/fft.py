@@ -15,9 +15,9 @@ from ..kernels import fourier
 from .calls import write_array
 from .cast import to
 from .create import made, place_of
+from .pad import constant_pad_nd_block
 from .pieces import slice_block
 from .rearrange import roll
-from .scatter import padded_to
 from .table import TENSORS, op
 
 F: Any = TENSORS
@@ -89,8 +89,6 @@ conjugated.derivative(self=lambda F, g: F.conj_physical(g))
 
 def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
     """``input`` as floating or (if ``complex_``) complex numbers; integers become the default floats."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
     if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
         raise RuntimeError(f"Unsupported dtype {dtypes.scalar_name(kind)}")
@@ -114,13 +112,6 @@ def _count(size: int) -> int:
     return size
 
 
-def _whole(name: str, what: str, value: Any) -> Any:
-    if value is not None and not hasattr(value, "__index__"):
-        position = " (position 2)" if what == "n" else ""
-        raise TypeError(f"fft_{name}(): argument '{what}'{position} must be int, not {type(value).__name__}")
-    return value
-
-
 def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """``x`` cut, or padded with zeros, to ``sizes`` along ``dims``."""
     target = list(x._array.shape)
@@ -128,7 +119,10 @@ def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
         if size < target[axis]:
             x = slice_block(x, axis, 0, size, 1)
         target[axis] = size
-    return x if tuple(target) == x._array.shape else padded_to(x, tuple(target))
+    lacking = [(0, target[axis] - size) for axis, size in reversed(list(enumerate(x._array.shape)))]
+    if not any(after for _, after in lacking):
+        return x
+    return constant_pad_nd_block(x, tuple(each for pair in lacking for each in pair), 0.0)
 
 
 def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
@@ -171,7 +165,6 @@ def _check_out(name: str, out: Any, complex_: bool) -> None:
 
 def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
     """``x`` fitted to a transform of ``n`` along ``dim`` (``half``: of which it gives half a spectrum)."""
-    _whole(name, "n", n), _whole(name, "dim", dim)
     axis = dimension(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
     size = _count((2 * (have - 1) if half else have) if n is None else n)

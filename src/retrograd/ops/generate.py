@@ -217,7 +217,8 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
     lines += _lines(*_lines(*_record(op, names)))
-    lines += ["        return _y", f"    except Exception: {slow}"]
+    # Outside the handler, so that an error raised there does not drag this one along.
+    lines += ["        return _y", "    except Exception: pass", f"    {slow}"]
     return lines
 
 

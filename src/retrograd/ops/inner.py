@@ -68,11 +68,28 @@ def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
+def _laid(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
+    """Write ``values`` into a zeroed memory, adding up what lies at one place."""
+    if overlaps(geometry):
+        np.add.at(memory, _through(np, np.arange(memory.size), start, geometry).ravel(), values.ravel())
+    else:
+        _through(np, memory, start, geometry)[...] = values
+
+
+def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
+    """What lies in memory, divided at every place by how many elements of ``geometry`` lie there: they share it."""
+    if not overlaps(geometry):
+        return memory
+    counts = np.zeros_like(memory)
+    _laid(np, counts, start, geometry, np.ones(geometry.shape, memory.dtype))
+    return memory / np.maximum(counts.real, 1)
+
+
 @op(function=False, method=False, linear=True)
 def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
-    _add_through(np, memory, start, whole, self)
+    _laid(np, memory, start, whole, self)
     return _through(np, _shared_out(np, memory, start, whole), start, part).copy()
 
 
@@ -83,29 +100,11 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)
-    _add_through(np, memory, start, part, self)
+    _laid(np, memory, start, part, self)
     return _through(np, _shared_out(np, memory, start, whole), start, whole).copy()
 
 
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
-
-
-def _add_through(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
-    """Add ``values`` to a zeroed memory, each at its place by a geometry."""
-    if overlaps(geometry):
-        index = _through(np, np.arange(memory.size), start, geometry)
-        np.add.at(memory, index.ravel(), np.broadcast_to(values, geometry.shape).ravel())
-    else:
-        _through(np, memory, start, geometry)[...] = values
-
-
-def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
-    """What lies in memory, divided at every place by how many elements of ``geometry`` lie there: they share it."""
-    if not overlaps(geometry):
-        return memory
-    counts = np.zeros_like(memory)
-    _add_through(np, counts, start, geometry, 1)
-    return memory / np.maximum(counts.real, 1)
 
 
 def overlaps(geometry: Geometry) -> bool:

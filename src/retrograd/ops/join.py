@@ -16,7 +16,7 @@ from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
 from ..core.node import Node, next_number
-from ..core.tensor import Tensor, contiguous_format, dimension, numpy_moveaxis, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from .calls import write_array
 from .out import refuse_grad, written
@@ -64,9 +64,6 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> Tensor:
-    # NumPy lays a result out as the parts are; here it lies in order, but for channels that lie last.
-    if not array.flags.c_contiguous and not (array.ndim in (4, 5) and numpy_moveaxis(array).flags.c_contiguous):
-        array = array.copy()
     out = wrap(array)
     if recording():
         edges = tuple(map(current, tensors))

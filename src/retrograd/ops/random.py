@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
+from ..core.dtypes import c_name
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..kernels import random as draws
@@ -211,7 +212,7 @@ def _check_span(low: int, high: int, dtype: Any) -> None:
     least, greatest = draws.bounds(dtype.numpy)
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= greatest:
-            raise RuntimeError(f"{name} is out of bounds for {dtypes.c_name(dtype)}")
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
 
 
 @surface(method=False)
@@ -437,7 +438,7 @@ def uniform_(
     for name, bound in (("from", low), ("to", high)):
         least, greatest = draws.bounds(input._array.dtype)
         if not least <= bound <= greatest:
-            raise RuntimeError(f"{name} is out of bounds for {dtypes.c_name(input.dtype)}")
+            raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
     return _write(
         "UniformBackward0", input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high)
     )
@@ -544,7 +545,7 @@ _filler(
 _filler(
     "cauchy_", draws.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
     lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
-    _continuous("Cauchy", dtypes.c_name),
+    _continuous("Cauchy", c_name),
 )  # fmt: skip
 _filler(
     "log_normal_", draws.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",

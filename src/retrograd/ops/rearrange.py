@@ -71,7 +71,7 @@ def _triangle(name: str, doc: str) -> Any:
 
     kernel.__name__ = name
     kernel.__doc__ = doc
-    made = op(linear=True)(kernel)
+    made = op(linear=True, in_order=True)(kernel)
     surface(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
     made.derivative(self=_tril_rule if name == "tril" else _triu_rule)
     return made

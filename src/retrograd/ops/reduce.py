@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy
@@ -16,7 +17,10 @@ from .arithmetic import true_divide
 from .named import named
 from .rounding import maximum, minimum
 from .shape import spread
-from .table import TENSORS, op, surface
+from .table import TENSORS, surface
+from .table import op as declared
+
+op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 
 F: Any = TENSORS
 

@@ -16,12 +16,10 @@ from ..core.tensor import Tensor, dimension
 from ..kernels import scanning
 from .arithmetic import add, mul, sub
 from .calls import modify
-from .inner import expand
 from .named import named
 from .pieces import select_block, slice_block
-from .rearrange import flip
 from .reduce import sum, wide
-from .shape import reshape, unsqueeze
+from .shape import reshape
 from .table import op, pointwise, surface
 
 # -- Steps -----------------------------------------------------------------------------------------------------------
@@ -235,30 +233,6 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
     return logcumsumexp_block(input, dimension(dim, input._array.ndim), out=out)
-
-
-@surface(method=False)
-def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of the elements of a vector as rows, ``N`` of each (as many as there are elements), falling.
-
-    >>> import retrograd as torch
-    >>> torch.vander(torch.tensor([1, 2, 3]))
-    tensor([[1, 1, 1],
-            [4, 2, 1],
-            [9, 3, 1]])
-    """
-    if x._array.ndim != 1:
-        raise RuntimeError("x must be a one-dimensional tensor.")
-    count = x._array.shape[0] if N is None else N
-    if count < 0:
-        raise RuntimeError("N must be non-negative.")
-    found = x.new_empty((x._array.shape[0], count), dtype=dtypes.promote_types(x.dtype, dtypes.int64))
-    if count:
-        select_block(found, 1, 0).fill_(1)
-    if count > 1:
-        repeated = expand(unsqueeze(x, 1), (x._array.shape[0], count - 1))
-        slice_block(found, 1, 1, count, 1).copy_(cumprod(repeated, 1))
-    return found if increasing else flip(found, 1)
 
 
 # -- Integrals by trapezoids -----------------------------------------------------------------------------------------

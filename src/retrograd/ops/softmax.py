@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 from ..core.dtypes import scalar_name, unsupported
@@ -12,7 +13,10 @@ from ..kernels.normal import pieces
 from ..kernels.summing import summed
 from .arithmetic import neg
 from .scatter import scatter_
-from .table import op, surface
+from .table import op as declared
+from .table import surface
+
+op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 
 
 def _sum(np: Any, x: Any, dim: int) -> Any:

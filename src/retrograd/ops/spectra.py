@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ..core import dtypes
-from ..core.tensor import Tensor, element_strides, wrap
-from .create import ones, place_of
+from ..core.tensor import Tensor, element_strides
+from .create import ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
+from .pad import pad
 from .parts import view_as_complex, view_as_real
 from .pieces import as_strided, slice_block, unfold_backward
-from .rearrange import roll
-from .scatter import index_select_block, padded_to
 from .shape import squeeze, transpose, unsqueeze, view
 from .table import METHODS, surface
 
@@ -44,42 +42,6 @@ def _type(x: Tensor) -> str:
     return f"torch.{dtypes.scalar_name(x.dtype)}Tensor"
 
 
-# -- The ends of a signal --------------------------------------------------------------------------------------------
-
-
-def _reflected(np: Any, places: Any, size: int) -> Any:
-    return np.where(places < 0, -places, np.where(places >= size, 2 * (size - 1) - places, places))
-
-
-#: From where the elements beyond the ends come.
-_BEYOND: dict[str, Any] = {
-    "reflect": _reflected,
-    "replicate": lambda np, places, size: np.clip(places, 0, size - 1),
-    "circular": lambda np, places, size: places % size,
-}
-
-
-def _padded(x: Tensor, pad: int, mode: str) -> Tensor:
-    """A signal with ``pad`` elements more at both ends of its last dimension."""
-    shape = x._array.shape
-    size = shape[-1] if shape else 1
-    if mode == "constant":
-        axis = len(shape) - 1
-        behind = padded_to(x, (*shape[:axis], size + pad))
-        return roll(padded_to(behind, (*shape[:axis], size + 2 * pad)), pad, axis)
-    if mode not in _BEYOND:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if mode == "reflect" and pad >= size:
-        full = [1] * (3 - len(shape)) + list(shape)
-        raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({pad}, {pad}) at dimension 2 of input {full}"
-        )
-    np: Any = place_of(x.device)
-    places = _BEYOND[mode](np, np.arange(-pad, size + pad), size)
-    return index_select_block(x, wrap(places), len(shape) - 1)
-
-
 # -- There -----------------------------------------------------------------------------------------------------------
 
 
@@ -101,7 +63,9 @@ def stft(
     if center:
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
-        input = _padded(input, int(n_fft // 2), pad_mode)
+        shape, reach = input._array.shape, int(n_fft // 2)
+        longer = pad(view(input, [1] * (3 - len(shape)) + list(shape)), [reach, reach], pad_mode)
+        input = view(longer, longer._array.shape[3 - len(shape) :])
     hop = n_fft >> 2 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     if window is None:
@@ -160,7 +124,7 @@ def _centred(window: Tensor, n_fft: int) -> Tensor:
     if length == n_fft:
         return window
     left = (n_fft - length) // 2
-    return roll(padded_to(window, (n_fft,)), left, 0)
+    return pad(window, (left, n_fft - length - left))
 
 
 def _pieces_to_spectra(
@@ -170,7 +134,7 @@ def _pieces_to_spectra(
     alone = x._array.ndim == 1
     rows = unsqueeze(x, 0) if alone else x
     if align_to_window:
-        rows = _padded(rows, (n_fft - length) // 2, "constant")
+        rows = pad(rows, [(n_fft - length) // 2] * 2)
     if window is None and length < n_fft:
         window = ones(length, dtype=x.dtype, device=x.device)
     count, size = rows._array.shape
@@ -299,6 +263,5 @@ def _overlapped(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
             "Please check your center and hop_length settings."
         )
-        shape = found._array.shape
-        found = padded_to(found, (*shape[:-1], shape[-1] + end - whole))
+        found = pad(found, (0, end - whole))
     return found

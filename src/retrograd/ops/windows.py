@@ -14,10 +14,12 @@ from ..core import dtypes
 from ..core.tensor import Tensor, strided
 from .create import empty, made, ones, place_of
 from .data import tensor
-from .elementary import cos, exp, sin
+from .elementary import cos, exp, sin, sqrt
 from .ranges import arange, linspace
 from .reduce import sum
+from .rounding import minimum
 from .shape import unsqueeze
+from .special import i0
 from .table import surface
 
 # -- torch.…_window --------------------------------------------------------------------------------------------------
@@ -238,7 +240,13 @@ def kaiser(
     kind = _element_type("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    return kaiser_window(M, not sym, beta, dtype=kind, device=device, requires_grad=requires_grad)
+    options = {"dtype": kind, "device": device, "requires_grad": requires_grad}
+    if M <= 1:
+        return ones(M, **options)
+    width = tensor(beta, dtype=kind, device=device)
+    step = 2.0 * width / (M - 1 if sym else M)
+    k = linspace(-width, minimum(width, -width + (M - 1) * step), M, **options)
+    return i0(sqrt(width * width - k**2)) / i0(width)
 
 
 def bartlett(

@@ -1,0 +1,440 @@
+"""``Function``: operations that a user writes, with a forward and a backward of their own.
+
+A call makes one node, and that is the ``ctx`` which ``forward`` and ``backward`` see. A result that its own node saves is
+kept as an array and its version: the Tensor would refer to the node in a circle.
+See https://docs.pytorch.org/docs/stable/notes/extending.html.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy
+
+from ..core import where
+from ..core.devices import module_of
+from ..core.engine import fit
+from ..core.modes import no_grad, recording
+from ..core.node import AccumulateGrad, Node, Output, next_number
+from ..core.tensor import Tensor, at_place, wrap
+from ..core.views import CUSTOM, bump, current, freed, rebase, stale
+from ..ops.calls import INFERENCE_SAVED
+from ..ops.shape import alias
+
+
+class _SavedResult:
+    """A result that its own node saved."""
+
+    __slots__ = ("array", "cell", "position", "seen")
+
+    def __init__(self, tensor: Tensor, position: int) -> None:
+        self.array, self.cell, self.position = tensor._array, tensor._cell, position
+        self.seen = self.cell[0] if self.cell else 0
+
+    def tensor(self, node: Any) -> Tensor:
+        place = node if node.single else Output(node, self.position, self.array.shape, self.array.dtype)
+        if self.cell and self.cell[0] != self.seen:
+            raise stale(node, self.array, self.cell, self.seen, place)
+        return at_place(self.array, self.cell, place if self.array.dtype.kind in "fcV" else None)
+
+
+class _SavedTensor:
+    """Any other Tensor that a node saved."""
+
+    __slots__ = ("given", "seen")
+
+    def __init__(self, tensor: Tensor) -> None:
+        if tensor._cell is None:
+            raise RuntimeError(INFERENCE_SAVED)
+        self.given, self.seen = tensor, tensor._cell[0]
+
+    def tensor(self, node: Any) -> Tensor:
+        cell = self.given._cell
+        if cell and cell[0] != self.seen:
+            raise stale(node, self.given._array, cell, self.seen, current(self.given))
+        return self.given
+
+
+class FunctionCtx:
+    """What ``forward`` and ``backward`` are given as ``ctx``, to hand things from one to the other."""
+
+    __module__ = "torch.autograd.function"
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
+
+        Only so is it noticed if they are modified in between. To be called at most once, in ``forward`` or
+        ``setup_context``; what is no tensor can be kept as an attribute of ``ctx``.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for ``jvp``, which reads them as ``ctx.saved_tensors``."""
+        for each in tensors:
+            if not isinstance(each, Tensor) and each is not None:
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on "
+                    "ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Say which inputs were modified in place; each must be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Say which results have no gradient; ``backward`` still gets an argument for each, of zeros."""
+        self.non_differentiable = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """An old name without effect."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
+            "`set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether a gradient that did not arrive is given to ``backward`` as zeros (True, the default) or as None."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(FunctionCtx, Node):
+    """The node of a call of a :class:`Function`."""
+
+    __slots__ = ()
+    __module__ = "torch.autograd.function"
+    _forward_cls: ClassVar[Any]
+    to_save: Any = ()
+    saved_for_forward: Any = ()
+    dirty_tensors: Any = ()
+    non_differentiable: Any = ()
+    materialize_grads: bool = True
+    needs_input_grad: tuple[bool, ...] = ()
+    saved: Any = ()  # what is kept of `to_save`; None once it was freed
+    operands_at: tuple[int, ...] = ()  # the argument to which each edge belongs
+    arguments: int = 0
+    forms: tuple[Any, ...] = ()  # shape, dtype and device of each result, None for one that is no tensor
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What :meth:`save_for_backward` kept."""
+        if self.saved is None:
+            raise freed(self)
+        if not self.saved and self.to_save:
+            return tuple(self.to_save)  # still in forward
+        return tuple(None if each is None else each.tensor(self) for each in self.saved)
+
+    saved_variables = saved_tensors
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        given = (grad,) if self.single else grad
+        found = self._called(
+            [
+                None if each is None else wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each)
+                for each in given
+            ],
+            edges,
+        )
+        if not keep:
+            self._release()
+        arrays = tuple(None if each is None else each._array for each in found)
+        return arrays[0] if len(edges) == 1 else arrays
+
+    def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        found = self._called(list((grad,) if self.single else grad), edges)
+        if not keep:
+            self._release()
+        return found[0] if len(edges) == 1 else tuple(found)
+
+    def _release(self) -> None:
+        if self.saved:
+            self.saved = None
+
+    def _called(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
+        """What the user's backward makes of ``grads``, checked, one for each edge."""
+        if self.materialize_grads:
+            for index, form in enumerate(self.forms):
+                if grads[index] is None and form is not None:
+                    shape, dtype, module = form
+                    grads[index] = wrap(module.zeros(shape, dtype))
+        kind = self._forward_cls
+        if kind.backward is not Function.backward and kind.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+                "one of them."
+            )
+        run = kind.vjp if kind.vjp is not Function.vjp else kind.backward
+        results = run(self, *grads)
+        return self._checked(results if isinstance(results, tuple) else (results,), edges)
+
+    def _checked(self, results: tuple[Any, ...], edges: tuple[Any, ...]) -> list[Any]:
+        name, count = type(self).__name__, self.arguments
+        if len(results) > count and all(each is None for each in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            )
+        for index, each in enumerate(results):
+            if each is not None and index not in self.operands_at:
+                raise RuntimeError(
+                    f"function {name} returned a gradient different than None at position {index + 1}, but the "
+                    "corresponding forward input was not a Variable"
+                )
+            if each is not None and not isinstance(each, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(each).__name__})")
+        found = []
+        for at, edge in zip(self.operands_at, edges, strict=True):
+            each = results[at] if edge is not None else None
+            # The sweep does not look where the two share a tuple, as all scalars do.
+            if each is not None and edge.shape is self.shape and each._array.shape != edge.shape:
+                each = fit(each, edge, self)
+            found.append(each)
+        return found
+
+
+class FunctionMeta(type):
+    """Gives each :class:`Function` the class of its nodes, ``<name>Backward``."""
+
+    _backward_cls: Any
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
+        super().__init__(name, bases, body)
+        body = {"__module__": "torch.autograd.function", "__slots__": (), "_forward_cls": cls}
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), body)
+
+
+_LEGACY = (
+    "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+    "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+)
+
+
+class Function(metaclass=FunctionMeta):
+    """An operation of one's own: subclass it, write ``forward`` and ``backward``, and call ``apply``.
+
+    >>> import retrograd as torch
+    >>> class Cube(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+
+    See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.Function.
+    """
+
+    __module__ = "torch.autograd.function"
+    generate_vmap_rule: ClassVar[bool] = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future version "
+            "of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(_LEGACY)
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result: ``forward(ctx, *args)``, or ``forward(*args)`` beside :meth:`setup_context`.
+
+        Nothing is recorded in it. Arguments may be anything; gradients go to those that are tensors.
+        """
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Keep what ``backward`` needs, if ``forward`` has no ``ctx``."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of all arguments (None for those that are no tensors), given those of the results."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of the results, given those of the arguments (None where there is none)."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call ``forward`` and record the call as one node."""
+        split = cls.setup_context is not Function.setup_context
+        if split or kwargs:
+            args = _arguments(cls, args, kwargs, split)
+        ctx = cls._backward_cls()
+        tensors = [index for index, each in enumerate(args) if isinstance(each, Tensor)]
+        ctx.needs_input_grad = tuple(isinstance(each, Tensor) and each.requires_grad for each in args)
+        places = {index: current(args[index]) for index in tensors}
+        recorded = recording() and any(place is not None for place in places.values())
+        ctx.number, ctx.hooks = next_number(), None
+        ctx.code, ctx.instruction = where.caller()
+        with no_grad():
+            output = cls.forward(*args) if split else cls.forward(ctx, *args)
+            if split:
+                cls.setup_context(ctx, args, output)
+        ctx.operands_at, ctx.arguments = tuple(tensors), len(args)
+        ctx.edges = tuple(places.values())
+        return _returned(ctx, args, output, recorded)
+
+
+def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
+    """All arguments in their order; beside ``setup_context`` with the defaults of ``forward``."""
+    signature = inspect.signature(cls.forward)
+    bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
+    if split:
+        bound.apply_defaults()
+    return bound.args if split else bound.args[1:]
+
+
+def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: bool) -> Any:
+    """The results as the caller gets them, the node set on those that have gradients, and what was saved kept."""
+    outs = list(output) if isinstance(output, tuple) else [output]
+    _check_dirty(ctx, args, outs)
+    if len(outs) == 1:
+        ctx.shape, ctx.dtype = (
+            (outs[0]._array.shape, outs[0]._array.dtype) if isinstance(outs[0], Tensor) else ((), None)
+        )
+    else:
+        ctx.shape, ctx.dtype = (), None
+        ctx.outputs, ctx.single = len(outs), False
+    ctx.forms = tuple(
+        (each._array.shape, each._array.dtype, module_of(each._array)) if isinstance(each, Tensor) else None
+        for each in outs
+    )
+    results: dict[int, int] = {}  # by identity, at which position a tensor is a result that the call made or modified
+    for position, out in enumerate(outs):
+        if isinstance(out, Tensor):
+            if not any(out is each for each in args) or any(out is each for each in ctx.dirty_tensors):
+                results[id(out)] = position
+            outs[position] = _result(ctx, args, out, position, recorded)
+    if recorded:
+        ctx.saved = tuple([_kept(index, each, results) for index, each in enumerate(ctx.to_save)])
+    ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()  # they may be results, and these lead back here
+    return tuple(outs) if isinstance(output, tuple) else outs[0]
+
+
+def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
+    if each is None:
+        return None
+    if not isinstance(each, Tensor):
+        raise TypeError(
+            f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}"
+        )
+    return _SavedResult(each, results[id(each)]) if id(each) in results else _SavedTensor(each)
+
+
+def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
+    for each in ctx.dirty_tensors:
+        if not isinstance(each, Tensor):
+            raise TypeError(f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}")
+        if not any(each is out for out in outs):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                "modified inplace must all be outputs of the Function."
+            )
+
+
+def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorded: bool) -> Tensor:
+    """One result, at its place in the graph if it has a gradient."""
+    given = any(out is each for each in args)
+    modified = any(out is each for each in ctx.dirty_tensors)
+    fixed = any(out is each for each in ctx.non_differentiable)
+    if not recorded or fixed or out._array.dtype.kind not in "fcV":
+        if not given or modified:
+            return out
+        with no_grad():
+            return alias(out)
+    place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
+    if modified:
+        if out._node.__class__ is AccumulateGrad:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        bump(out)
+        rebase(out, place)
+        return out
+    if given:
+        with no_grad():
+            out = alias(out)
+    if out._view is not None:
+        out._view.made, out._view.seen = CUSTOM, out._version
+    out._node = place
+    return out
+
+
+class _DelayedError(Node):
+    """Where a result of a backward that can not be differentiated comes from."""
+
+    __slots__ = ()
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    vjp_recorded = vjp
+
+
+_DelayedError.__name__ = _DelayedError.__qualname__ = "DelayedError"
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a ``backward`` that can not be differentiated again: trying to raises an error."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with no_grad():
+            outputs = fn(ctx, *args)
+        if not recording() or not any(isinstance(each, Tensor) and each.requires_grad for each in args):
+            return outputs
+        found = [_delayed(each) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        return tuple(found) if isinstance(outputs, tuple) else found[0]
+
+    return wrapper
+
+
+def _delayed(output: Any) -> Any:
+    if output is None:
+        return None
+    out, node = output.detach(), _DelayedError()
+    node.edges, node.number, node.hooks = (), next_number(), None
+    node.shape, node.dtype = out._array.shape, out._array.dtype
+    node.code, node.instruction = where.caller()
+    out._node = node
+    return out
+
+
+class InplaceFunction(Function):
+    """An old name: use :class:`Function`."""
+
+    __module__ = "torch.autograd.function"
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]

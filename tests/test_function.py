@@ -1,0 +1,412 @@
+"""Operations that a user writes: ``autograd.Function``. Texts and node names are PyTorch 2.13's."""
+
+from __future__ import annotations
+
+import gc
+import re
+import weakref
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.autograd import Function
+from retrograd.autograd.function import once_differentiable
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x**2
+
+
+class Exp(Function):
+    """Saves its result."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        out = x.exp()
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * ctx.saved_tensors[0]
+
+
+class Scaled(Function):
+    """A split forward, with a number for an argument."""
+
+    @staticmethod
+    def forward(x: Any, factor: float = 2.0) -> Any:
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.factor = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * ctx.factor, None
+
+
+class Both(Function):
+    """Two results."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(x, y)
+        return x * y, x + y
+
+    @staticmethod
+    def backward(ctx: Any, product: Any, total: Any) -> Any:
+        x, y = ctx.saved_tensors
+        Both.arrived = product, total  # type: ignore[attr-defined]
+        return product * y + total, product * x + total
+
+
+class AddOne(Function):
+    """In place."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.add_(1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+class Itself(Function):
+    """Returns its input as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 10
+
+
+def answering(result: Any, arguments: int = 1) -> Any:
+    """A function whose backward gives ``result``."""
+
+    class Given(Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            return args[0] * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return result
+
+    return Given
+
+
+def leaf(value: Any = 2.0) -> Any:
+    return torch.tensor(value, requires_grad=True)
+
+
+def test_forward_and_backward() -> None:
+    x = leaf()
+    y = Cube.apply(x)
+    assert y.item() == 8 and repr(y) == "tensor(8., grad_fn=<CubeBackward>)"
+    assert y.grad_fn.name() == "CubeBackward" and type(y.grad_fn) is Cube._backward_cls
+    assert y.grad_fn.next_functions[0][0].variable is x and y.grad_fn.saved_tensors[0] is x
+    y.backward()
+    assert x.grad.item() == 12
+
+
+def test_derivatives_of_every_order() -> None:
+    x = leaf()
+    first, second, third = x, x, x
+    for function, expected in ((Cube, (12.0, 12.0, 6.0)), (Exp, (7.389056,) * 3)):
+        (first,) = torch.autograd.grad(function.apply(x), x, create_graph=True)
+        (second,) = torch.autograd.grad(first, x, create_graph=True)
+        (third,) = torch.autograd.grad(second, x)
+        assert (first.item(), second.item(), third.item()) == pytest.approx(expected)
+
+
+def test_nothing_is_recorded_in_forward_and_backward_only_with_create_graph() -> None:
+    seen = []
+
+    class Look(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, n: int, y: Any) -> Any:
+            seen.append((torch.is_grad_enabled(), ctx.needs_input_grad))
+            return x * n
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            seen.append((torch.is_grad_enabled(), ctx.needs_input_grad))
+            return grad * 3, None, None
+
+    x = leaf()
+    Look.apply(x, 3, torch.ones(1)).backward()
+    torch.autograd.grad(Look.apply(x, 3, None), x, create_graph=True)
+    needs = (True, False, False)
+    assert seen == [(False, needs), (False, needs), (False, needs), (True, needs)]
+    with torch.no_grad():
+        assert Cube.apply(x).grad_fn is None
+    assert not Cube.apply(x.detach()).requires_grad
+
+
+def test_the_split_form_has_defaults_and_keywords() -> None:
+    x = leaf()
+    for y, factor in ((Scaled.apply(x), 2), (Scaled.apply(x, 3.0), 3), (Scaled.apply(x, factor=4.0), 4)):
+        assert torch.autograd.grad(y, x)[0].item() == factor
+    with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
+        Scaled.apply(x, m=1)
+
+
+def test_several_results() -> None:
+    x = leaf()
+    product, total = Both.apply(x, x * 2)
+    assert product.grad_fn is total.grad_fn and (product.output_nr, total.output_nr) == (0, 1)
+    total.backward(retain_graph=True)
+    assert x.grad.item() == 3 and [each.item() for each in Both.arrived] == [0, 1]  # type: ignore[attr-defined]
+    (product + total).backward()
+    assert x.grad.item() == 14
+
+
+def test_results_that_are_no_tensors_or_have_no_gradient() -> None:
+    seen = []
+
+    class Mixed(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            fixed, flags = x * 3, x > 0
+            ctx.mark_non_differentiable(fixed)
+            return x * 2, "name", fixed, flags
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            seen.extend(grads)
+            return grads[0]
+
+    x = leaf([1.0, 2.0])
+    out, name, fixed, flags = Mixed.apply(x)
+    assert name == "name" and not fixed.requires_grad and flags.dtype is torch.bool
+    out.sum().backward()
+    assert seen[1] is None and [each.tolist() for each in (seen[0], *seen[2:])] == [[1, 1], [0, 0], [False, False]]
+
+
+def test_gradients_that_did_not_arrive_can_stay_none() -> None:
+    class Sparing(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.set_materialize_grads(False)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx: Any, a: Any, b: Any) -> Any:
+            assert a is None
+            return b * 2
+
+    x = leaf()
+    Sparing.apply(x)[1].backward()
+    assert x.grad.item() == 2
+
+
+def test_in_place() -> None:
+    x = leaf([1.0, 1.0])
+    y = x * 2
+    z = AddOne.apply(y)
+    assert z is y and y.grad_fn.name() == "AddOneBackward" and y._version == 2
+    y.sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    x.grad = None
+    y = x * 2
+    AddOne.apply(y[0])
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
+    y.sum().backward()
+    assert x.grad.tolist() == [4, 2]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
+        AddOne.apply(leaf())
+
+
+def test_what_was_marked_dirty_must_be_returned() -> None:
+    class Forgetful(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned"):
+        Forgetful.apply(leaf() * 1)
+
+
+def test_an_input_returned_as_it_is_and_views_of_it() -> None:
+    x = leaf([1.0, 2.0])
+    y = Itself.apply(x)
+    assert y is not x and y._is_view() and y._base is x and y.grad_fn.name() == "ItselfBackward"
+    y.sum().backward()
+    assert x.grad.tolist() == [10, 10]
+    with pytest.raises(
+        RuntimeError,
+        match=r"Output 0 of Itself is a view and is being modified inplace. This view was created inside a custom Function",
+    ):
+        y.mul_(2)
+
+
+def test_saved_values_are_freed_and_watched() -> None:
+    x = leaf()
+    y = Cube.apply(x)
+    y.backward()
+    for again in (y.backward, lambda: y.grad_fn.saved_tensors):
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            again()
+    y = Exp.apply(x)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"which is output 0 of Exp, is at version 1; expected version 0 instead"):
+        y.backward()
+    source = x * 1
+    y = Cube.apply(source)
+    source.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+@pytest.mark.parametrize(
+    ("result", "given", "text"),
+    [
+        (3, 1, "expected Variable or None (got int)"),
+        ((torch.ones(()), torch.ones(())), 1, "function GivenBackward returned an incorrect number of gradients (expected 1, got 2)"),
+        (torch.ones(()), 2, "function GivenBackward returned an incorrect number of gradients (expected 2, got 1)"),
+        ((torch.ones(()), torch.ones(())), 2, "function GivenBackward returned a gradient different than None at position 2, but the corresponding forward input was not a Variable"),
+    ],
+)  # fmt: skip
+def test_what_backward_returns_is_checked(result: Any, given: int, text: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        answering(result).apply(leaf(), *(2,) * (given - 1)).backward()
+
+
+def test_what_backward_returns_is_fitted() -> None:
+    x = leaf([1.0, 2.0])
+    text = "Function GivenBackward returned an invalid gradient at index 0 - got [3] but expected shape compatible with [2]"
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        answering(torch.ones(3)).apply(x).sum().backward()
+    answering((torch.ones(3, 2, dtype=torch.float64), None)).apply(x).sum().backward()
+    assert x.grad.tolist() == [3, 3] and x.grad.dtype is torch.float32
+
+
+def test_wrong_uses() -> None:
+    class Saving(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(3)
+            return x * 1
+
+    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 0 is of type int"):
+        Saving.apply(leaf())
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+        made(leaf())
+
+    class OneWay(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
+        OneWay.apply(leaf()).backward()
+    with pytest.raises(NotImplementedError, match="You must implement the forward function"):
+        Function.apply(leaf())
+
+
+def test_once_differentiable() -> None:
+    class Once(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x.exp()
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * ctx.saved_tensors[0].exp()
+
+    x = leaf()
+    (first,) = torch.autograd.grad(Once.apply(x) ** 2, x, create_graph=True)
+    assert first.item() == pytest.approx(2 * 7.389056**2, rel=1e-5)
+    with pytest.raises(
+        RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"
+    ):
+        first.backward()
+
+
+def test_an_error_in_forward_or_backward_leaves_all_usable() -> None:
+    class Failing(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, when: str) -> Any:
+            ctx.when = when
+            if when == "forward":
+                raise ValueError("forward")
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            raise ValueError("backward")
+
+    x = leaf()
+    for when in ("forward", "backward"):
+        with pytest.raises(ValueError, match=when):
+            Failing.apply(x, when).backward()
+        assert torch.is_grad_enabled() and x.grad is None
+    Cube.apply(x).backward()
+    assert x.grad.item() == 12
+
+
+def test_backward_may_call_backward() -> None:
+    class Nested(Function):
+        """Its backward differentiates its forward once more."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            with torch.enable_grad():
+                inner = ctx.saved_tensors[0].detach().requires_grad_()
+                inner.sin().backward(grad)
+            return inner.grad
+
+    x = leaf(0.0)
+    Nested.apply(x * 1).backward()
+    assert x.grad.item() == 1
+
+
+def test_hooks_and_complex_numbers() -> None:
+    seen = []
+    y = Cube.apply(leaf())
+    y.grad_fn.register_hook(lambda ins, outs: seen.append((ins[0].item(), outs[0].item())))
+    y.backward()
+    assert seen == [(12, 1)]
+    assert Cube.apply(leaf([1 + 2j])).tolist() == [-11 - 2j]
+
+
+def test_a_graph_goes_with_its_last_reference() -> None:
+    gc.disable()
+    try:
+        for make in (
+            lambda: Exp.apply(leaf()),
+            lambda: AddOne.apply(leaf() * 1),
+            lambda: Both.apply(leaf(), leaf())[1],
+        ):
+            y = make()
+            node = weakref.ref(y.grad_fn)
+            del y
+            assert node() is None
+    finally:
+        gc.enable()
