@@ -83,7 +83,9 @@ def _full_name(space: str, name: str) -> str:
 
 
 #: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
-OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
+OF_TENSORS = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "chain_matmul", "meshgrid",
+)  # fmt: skip
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
@@ -92,6 +94,10 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
         return None
     start = int(name == "einsum")
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    if all(isinstance(each, Tensor) for each in listed):
+        return None
+    if name.startswith("atleast") and len(listed) == 1 and listed is args:
+        return f"{name}() received an invalid combination of arguments - got ({kind_of(args[0])}), but expected one of:"
     for index, each in enumerate(listed):
         if not isinstance(each, Tensor):
             kind = kind_of(each)
@@ -156,17 +162,24 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        _call=target, _explain=explain, _vet=vet, _known=frozenset(target.__kwdefaults__ or ()), _MISSING=MISSING,
+        _defaults=defaults, __name__="retrograd.ops.refusals",
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
+    loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
+        f"        if {missing}: raise TypeError" if missing and not loose else "",
+        # What takes names that it does not list would take any.
+        f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
+        if loose
+        else "",
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
-        f"        if {missing}: raise TypeError" if missing else "",
+        f"        if {missing}: raise TypeError" if missing and loose else "",
         f"        return _call({', '.join(names)})" if names else "",
         "    except Exception as _error:",
         f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
@@ -176,6 +189,14 @@ def _write(function: FunctionType) -> None:
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def vet(space: str, name: str, named: dict[str, Any]) -> None:
+    """Refuse names that PyTorch's function does not have, before a function that takes any name is called."""
+    known = signatures.signatures(space, name)
+    for key in named if known else ():
+        if not any(each.find({key: None}) for one in known for each in one.parameters):
+            raise signatures.Misfit(f"{name}() got an unexpected keyword argument '{key}'")
 
 
 def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
