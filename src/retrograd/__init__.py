@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
 from . import autograd, cuda, fft, linalg, nn, random, signal, special
+from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes

@@ -20,6 +20,7 @@ from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
 from .generate import ufunc_of
+from .interpret import innermost
 from .nodes import FIXED, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
 
@@ -31,6 +32,9 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
     """
     if not all([each.__class__ is Tensor for each in tensors]):
         tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
+        special = innermost(tensors)
+        if special is not None:
+            return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
     arrays, result = run(op, tensors, params)
@@ -395,6 +399,10 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     if not isinstance(x, Tensor):
         raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
     tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
+    special = innermost(tensors)
+    if special is not None:
+        special.process(op, tensors, params, True)
+        return x
     recorded = recording() and op.has_rules and any(isinstance(each, Tensor) and each.requires_grad for each in tensors)
     check_in_place(x, recorded)
     edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core import left_out
+from ..core.absent import LeftOut
 from ..core.tensor import Tensor
 from . import (  # noqa: F401 - each module enters its operations in the table
     activate,
@@ -85,6 +87,8 @@ def install() -> None:
         setattr(Tensor, dunder, operator_form(found))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
+    for name in left_out.TENSOR:
+        setattr(Tensor, name, LeftOut(name))
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
