@@ -32,7 +32,7 @@ class Stream:
     def seed_with(self, seed: int) -> None:
         """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
         self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
@@ -78,8 +78,7 @@ class Stream:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if raw.size != STATE_BYTES:
             raise RuntimeError(
-                "Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of size "
-                f"{STATE_BYTES} but found the input RNG state size to be {raw.size}"
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {raw.size}"
             )
         left, seeded = (int(each) for each in raw[_LEFT_AT:_NEXT_AT].view(numpy.int32))
         position = int(raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0])
