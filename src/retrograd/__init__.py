@@ -45,8 +45,8 @@ from .core.threads import (
     set_num_threads,
 )
 from .kernels.text import set_printoptions
-from .ops import create as _create
 from .ops import methods as _methods
+from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.random import Generator, default_generator
 
@@ -58,7 +58,7 @@ newaxis = None
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
     setattr(_here, _each.name, _each)
-for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items()):
+for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
