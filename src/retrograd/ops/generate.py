@@ -34,10 +34,12 @@ INLINE, FIRST = "inline", "first"
 
 class Front:
     """A surface that a block may stand in for: called with the block's operands and nothing else, it does the block's
-    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what
-    the block's expression asks for). ``fixed``: the block's parameters that the surface does not have. ``gives``: what
-    the surface makes of several results: a tuple of this class, or FIRST: only the first. ``other``: the front of
-    another block, which takes over what is not for this one.
+    work itself, in generated code, and is not called at all.
+
+    ``guard``: what else must hold, in Python (beginning with INLINE: what the block's expression asks for too).
+    ``fixed``: the block's parameters that the surface does not have. ``gives``: what the surface makes of several
+    results: a tuple of this class, or FIRST: only the first. ``other``: the front of another block, which takes over
+    what is not for this one.
     """
 
     def __init__(
@@ -169,14 +171,15 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         slow = f"return slow({', '.join(keyed)})"
         lines = [f"def caller({_signature(front, names, public)}):"]
         if public:
-            every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :]])
-            lines.append(f"    if rest: return slow({every})")
+            every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :], "**unknown"])
+            lines.append(f"    if rest or unknown: return slow({every})")
         others = [each for each in front.names[count:] if each not in op.params]
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
-        if front.guard and front.guard != INLINE:
-            lines.append(f"    if not ({front.guard}): {slow}")
+        guard = front.guard.removeprefix(INLINE).removeprefix(" and ")
+        if guard:
+            lines.append(f"    if not ({guard}): {slow}")
         lines += [f"    {each} = {value!r}" for each, value in front.fixed.items()]
     for i, name in enumerate(names):
         lines.append(f"    _k = {name}.__class__")
@@ -199,27 +202,39 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if op.tensors[i] in op.optional:
             lines.append(f"    elif {name} is None: _a{i} = _n{i} = None")
         lines.append(f"    else: {slow}")
+    needed, call = _call(op, front)
+    done = _done(op, names, call, Results(op, front))
+    # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
+    return [*lines, "    try:", *([f"        if {needed}:", *_lines(*done)] if needed else done),
+            "    except Exception: pass", f"    {slow}"]  # fmt: skip
+
+
+def _call(op: Any, front: Front | None) -> tuple[str, str]:
+    """What must hold for the call of a kernel (nothing: an empty string), and the expression that calls it."""
+    operands = ", ".join(f"_a{i}" for i in range(len(op.tensors)))
     keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
-    operands = ", ".join(f"_a{i}" for i in range(count))
     call = f"kernel({', '.join(['np', operands, *keywords])})"
     if op.ufunc is not None:
         plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
-        call = f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
-    elif op.inline is not None:
-        guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
-        if op.kind == "general":
-            alike = [f"_a{i}.dtype is _d" for i in range(1, count)]
-            guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
-        if front is not None and front.guard == INLINE:
-            lines.append(f"    if not ({guard}): {slow}")
-            call = inlined
-        else:
-            call = f"{inlined} if {guard} else {call}"
-    lines.append("    try:")
+        return "", f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
+    if op.inline is None:
+        return "", call
+    guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
+    if op.kind == "general":
+        alike = [f"_a{i}.dtype is _d" for i in range(1, len(op.tensors))]
+        guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
+    if front is not None and front.guard.startswith(INLINE):
+        return guard, inlined
+    return "", f"{inlined} if {guard} else {call}"
+
+
+def _done(op: Any, names: Sequence[str], call: str, results: Results) -> list[str]:
+    """Lines that do the work and return its results, indented as the body of a ``try`` in a function."""
+    operands = ", ".join(f"_a{i}" for i in range(len(names)))
+    lines = []
     if op.kind == "pointwise":
-        strange = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
-        lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
-    results = Results(op, front)
+        strange = "_u or " * (len(names) > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
+        lines.append(f"        if {strange}: ({operands}{',' * (len(names) == 1)}), _d = unite(op, taken, {operands})")
     lines.append(f"        {', '.join(f'_r{k}' for k in results.every)} = {call}")
     for k in results.every:
         lines.append(f"        if _r{k}.__class__ is not ndarray: _r{k} = asarray(_r{k})")
@@ -227,9 +242,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
             lines.append(f"        if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_results(results)
     lines += _lines(*_lines(*_record(op, names, results)))
-    # Outside the handler, so that an error raised there does not drag this one along.
-    lines += [f"        return {results.returned}", "    except Exception: pass", f"    {slow}"]
-    return lines
+    return [*lines, f"        return {results.returned}"]
 
 
 class Results:
@@ -258,7 +271,9 @@ def _signature(of: Any, names: Sequence[str], public: str) -> str:
     parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
     if public or positional < len(every) or not front:
         parts.insert(positional, "*rest" if public else "*")
-    return ", ".join(parts if front or public == "method" else [*parts, "out=None"])
+    if front:
+        return ", ".join([*parts, "**unknown"] if public else parts)
+    return ", ".join(parts if public == "method" else [*parts, "out=None"])
 
 
 def _unlike(default: Any) -> str:

@@ -144,18 +144,19 @@ def surface(
 
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
-    that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
-    does not have; ``gives``: what becomes of several results (see :class:`Front`); ``also``: blocks to try next, each
-    with what must hold.
+    that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
+    parameters that the function does not have; ``gives``: what becomes of several results (see :class:`Front`);
+    ``also``: blocks to try next, each with what must hold.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
         shown = target
         if quick is not None:
-            front = None
+            front: Any = None
             for block, what in reversed(((quick, guard), *also)):
                 front = Front(block.op, target, what, fixed, gives, front)
-            target.front, shown = front, _fronted(front)  # type: ignore[attr-defined]
+            shown = _fronted(front)
+            target.front = front  # type: ignore[attr-defined]
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
