@@ -137,6 +137,7 @@ def surface(
     quick: Operation | None = None,
     guard: str = "",
     gives: Any = None,
+    operands: Sequence[str] = (),
     also: Sequence[tuple[Operation, str]] = (),
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -145,8 +146,8 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
-    parameters that the function does not have; ``gives``: what becomes of several results (see :class:`Front`);
-    ``also``: blocks to try next, each with what must hold.
+    parameters that the function does not have; ``gives``, ``operands``: what becomes of several results, and what the
+    function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with what must hold.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +155,7 @@ def surface(
         if quick is not None:
             front: Any = None
             for block, what in reversed(((quick, guard), *also)):
-                front = Front(block.op, target, what, fixed, gives, front)
+                front = Front(block.op, target, what, fixed, gives, operands, front)
             shown = _fronted(front)
             target.front = front  # type: ignore[attr-defined]
         for each in (name or target.__name__, *aliases):
