@@ -245,8 +245,7 @@ def _call(plan: Plan, front: Front | None) -> tuple[str, str]:
         return "", call
     guard, inlined = (_as_called(plan, each) for each in op.inline[:2])
     if op.kind == "general":
-        alike = [f"_a{i}.dtype is _d" for i in range(1, len(op.tensors))]
-        guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
+        guard = f"(_d is F32 or _d is F64) and {guard}"
     if front is not None and front.guard.startswith(INLINE):
         return guard, inlined
     return "", f"{inlined} if {guard} else {call}"
