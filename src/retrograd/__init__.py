@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math as _math
 import sys as _sys
-import warnings as _warnings
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
@@ -14,6 +13,7 @@ from . import autograd, cuda, linalg, nn, random, special
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
+from .core import quiet as _quiet
 from .core import tensor as _tensor
 from .core import where as _where
 from .core.devices import device, get_default_device, set_default_device
@@ -63,7 +63,6 @@ for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
-# A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
 _where.mark_package()
+_quiet.hush()
 __getattr__ = _absent.absent(__name__)

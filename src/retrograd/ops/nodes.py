@@ -121,7 +121,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
-        "__name__": "retrograd.ops.generated", where.MARK: True,
+        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:

@@ -132,7 +132,7 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__=None,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]

@@ -195,7 +195,7 @@ def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
     """
     space: dict[str, Any] = {
-        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
+        "operation": op, "specialise": specialise, "slow": slow, "__name__": None, MARK: True,
         "public": public,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
