@@ -28,7 +28,7 @@ COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
 class Quiet(ModuleType):
     """A module whose globals hold None where its name was."""
 
-    __name__ = property(lambda module: module.__spec__.name)  # type: ignore[assignment]
+    __name__ = property(lambda module: module.__spec__.name)
 
 
 def hush() -> None:

@@ -392,7 +392,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
     """Einstein's sum of three operands."""
-    return np.einsum(text, first, second, third, optimize=True)
+    with numpy.errstate(all="ignore"):
+        return np.einsum(text, first, second, third, optimize=True)
 
 
 def _without(text: str, which: int) -> str:

@@ -240,7 +240,7 @@ def product_of_others_backward(np: Any, g: Any, self: Any, /, dim: Any) -> Any:
         without[..., i] = 1
         others = product_of_others.op.kernel(np, without, -1) * grad
         others[..., i] = 0
-        out[..., i] = others.sum(-1)
+        out[..., i] = np.add.reduce(others, -1)
     return np.moveaxis(out, -1, axis) if axis is not None else out.reshape(self.shape)
 
 
@@ -913,9 +913,7 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # running sums are kept i
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
     x = _wide(np, self)
-    return (
-        np.cumsum(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, copy=False) if self.ndim else x.copy()
-    )
+    return x.cumsum(dim, _LONGER.get(x.dtype.char)).astype(x.dtype, copy=False) if self.ndim else x.copy()
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -946,7 +944,8 @@ def cumsum_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running products along a dimension."""
-    return np.cumprod(_wide(np, self), axis=dim, dtype=_wide(np, self).dtype) if self.ndim else _wide(np, self).copy()
+    x = _wide(np, self)
+    return x.cumprod(dim, x.dtype) if self.ndim else x.copy()
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
@@ -1035,7 +1034,7 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
         raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
     if self.dtype.kind == "c" and self.size:
         top = np.amax(self.real)
-        return np.log(np.cumsum(np.exp(self - top), axis=dim)) + top
+        return np.log(np.exp(self - top).cumsum(dim)) + top
     return np.logaddexp.accumulate(self, axis=dim) if self.ndim else self.copy()
 
 

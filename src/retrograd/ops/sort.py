@@ -181,5 +181,6 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high:
         low, high = low - 1, high + 1
-    counts = numpy.histogram(array.astype(numpy.float64), bins, (low, high))[0]
+    with numpy.errstate(all="ignore"):
+        counts = numpy.histogram(array.astype(numpy.float64), bins, (low, high))[0]
     return wrap(counts.astype(array.dtype))
