@@ -18,6 +18,16 @@ DRAWS = [
     "torch.empty(5, dtype=torch.int64).random_()", "torch.empty(5).random_(3, 9)", "torch.empty(4, dtype=torch.int8).random_()",
     "torch.nn.functional.dropout(torch.ones(12), 0.4)", "torch.poisson(torch.full((6,), 3.0))", "torch.poisson(torch.full((4,), 40.0))",
     "torch.rand_like(torch.zeros(3, 2))", "torch.randn_like(torch.zeros(20, dtype=torch.float64))", "torch.randint_like(torch.zeros(3), 9)",
+    *(f"torch.empty(17, dtype=torch.{dtype}).{how}" for dtype in ("float64", "float16", "bfloat16")
+      for how in ("exponential_(1.5)", "cauchy_(1, 2)", "log_normal_(0.5, 0.7)", "geometric_(0.3)", "random_(-3, 9)", "bernoulli_(0.4)")),
+    "torch.binomial(torch.full((20,), 9.0), torch.linspace(0, 1, 20))", "torch.binomial(torch.tensor(200.0), torch.linspace(0, 1, 20))",
+    "torch.binomial(torch.full((3, 1), 50.0, dtype=torch.float64), torch.linspace(0, 1, 4, dtype=torch.float64))",
+    "torch.poisson(torch.linspace(0, 30, 9, dtype=torch.float64))", "torch.normal(torch.linspace(0, 1, 9, dtype=torch.float16), 0.5)",
+    "torch.empty(5, dtype=torch.int64).random_(-2**63, None)", "torch.empty(5, dtype=torch.int64).random_(2**40)",
+    "torch.empty(5).random_(3, None)", "torch.empty(9, dtype=torch.bool).random_()", "torch.empty(9, dtype=torch.uint8).geometric_(0.4)",
+    "torch.zeros(2, 5).bernoulli_(torch.linspace(0, 1, 5))", "torch.empty(6, dtype=torch.complex64).normal_(1, 2)",
+    "torch.nn.functional.dropout(torch.ones(9, dtype=torch.float16), 0.3)", "torch.empty(4, 5).t().exponential_()",
+    "torch.empty(6, 4)[:, ::2].cauchy_()", "torch.rand(size=(3,))", "torch.bernoulli(torch.zeros(9), p=0.3)",
     "torch.empty(4, 5).t().normal_()", "torch.empty(6, 4)[:, ::2].uniform_()",
 ]  # fmt: skip
 SEEDS = (0, 42, -3, 2**40 + 5)

@@ -298,6 +298,12 @@ def test_what_backward_returns_is_fitted() -> None:
     assert x.grad.tolist() == [3, 3] and x.grad.dtype is torch.float32
 
 
+def test_a_gradient_of_one_element_fits_a_scalar() -> None:
+    x = leaf()
+    answering(torch.full((1,), 5.0)).apply(x).backward()
+    assert x.grad.shape == () and x.grad.item() == 5
+
+
 def test_wrong_uses() -> None:
     class Saving(Function):
         @staticmethod

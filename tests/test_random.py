@@ -63,6 +63,66 @@ def test_bad_arguments(call: str, text: str) -> None:
         eval(call, {"torch": torch})
 
 
+REFUSED = [
+    ("torch.binomial(torch.ones(2), torch.ones(2).double())", RuntimeError, "Found dtype Double but expected Float"),
+    (
+        "torch.binomial(torch.tensor([1]), torch.tensor([0.5]))",
+        ValueError,
+        "binomial only supports floating-point dtypes for count, got: Long",
+    ),
+    ("torch.poisson(torch.tensor([1]))", NotImplementedError, "\"poisson_cpu\" not implemented for 'Long'"),
+    (
+        "torch.empty(2, dtype=torch.int32).exponential_()",
+        RuntimeError,
+        "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+        "specified Int",
+    ),
+    (
+        "torch.empty(2, dtype=torch.int64).cauchy_()",
+        RuntimeError,
+        "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified "
+        "long int",
+    ),
+    ("torch.empty(2, dtype=torch.bool).geometric_(0.5)", NotImplementedError,
+     "\"geometric_cpu\" not implemented for 'Bool'"),
+    ("torch.empty(2, dtype=torch.int8).random_(300)", RuntimeError, "to - 1 is out of bounds for signed char"),
+    ("torch.empty(2, dtype=torch.uint8).random_(-1, 5)", RuntimeError, "from is out of bounds for unsigned char"),
+    ("torch.empty(2).uniform_(0, float('inf'))", RuntimeError, "to is out of bounds for float"),
+    ("torch.randint(3, (2,), dtype=torch.bool)", RuntimeError, "to - 1 is out of bounds for bool"),
+    ("torch.randperm(-1)", RuntimeError, "Trying to create tensor with negative dimension -1: [-1]"),
+    (
+        "torch.normal(torch.zeros(2), torch.zeros(3))",
+        RuntimeError,
+        "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
+def test_refusals(call: str, kind: type[Exception], text: str) -> None:
+    state = torch.get_rng_state()
+    with pytest.raises(kind) as caught:
+        eval(call, {"torch": torch})
+    assert str(caught.value) == text
+    assert torch.equal(torch.get_rng_state(), state), "something was drawn"
+
+
+NODES = {
+    "uniform_()": "UniformBackward0", "normal_()": "NormalBackward0", "random_()": "RandomBackward2",
+    "random_(5)": "RandomBackward1", "random_(1, 5)": "RandomBackward0", "exponential_()": "ExponentialBackward0",
+    "cauchy_()": "CauchyBackward0", "log_normal_()": "LogNormalBackward0", "geometric_(0.5)": "GeometricBackward0",
+    "bernoulli_()": "BernoulliBackward2", "bernoulli_(torch.tensor(0.5))": "BernoulliBackward1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "node"), NODES.items())
+def test_what_is_drawn_in_place_has_a_node_and_no_gradient(call: str, node: str) -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = eval(f"(x * 1).{call}", {"torch": torch, "x": x})
+    assert type(y.grad_fn).__name__ == node
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [0.0, 0.0, 0.0]
+
+
 def test_random_numbers_in_a_leaf_that_requires_gradients() -> None:
     x = torch.zeros(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):

@@ -44,6 +44,49 @@ REFUSED = [
 ]
 
 
+REFUSED += [
+    (lambda: torch.trapezoid(torch.tensor([True])), RuntimeError,
+     "trapezoid: received a bool input for `y`, but bool is not supported"),
+    (lambda: torch.trapezoid(torch.ones(2, 3), torch.ones(2)), RuntimeError,
+     "trapezoid: There must be one `x` value for each sample point"),
+    (lambda: torch.tensor([1.0]).cumsum_(0, dtype=torch.float64), RuntimeError,
+     "Bad in-place call: input tensor dtype float and output tensor dtype double should match"),
+    (lambda: torch.cdist(torch.ones(2), torch.ones(2, 2)), RuntimeError,
+     "cdist only supports at least 2D tensors, X1 got: 1D"),
+    (lambda: torch.cdist(torch.ones(2, 2), torch.ones(2, 3)), RuntimeError,
+     "X1 and X2 must have the same number of columns. X1: 2 X2: 3"),
+    (lambda: torch.pdist(torch.ones(2)), RuntimeError, "pdist only supports 2D tensors, got: 1D"),
+    (lambda: torch.cosine_similarity(torch.tensor([1]), torch.tensor([1]), 0), RuntimeError,
+     "expected common dtype to be floating point, yet common dtype is Long"),
+    (lambda: torch.renorm(torch.ones(2), 2, 0, 1), RuntimeError, "renorm: input needs at least 2 dimensions, got 1 dimensions"),
+    (lambda: torch.renorm(torch.ones(2, 2), 2, 0, -1), RuntimeError, "renorm: expected maxnorm to be >= 0 but got -1"),
+    (lambda: torch.quantile(torch.ones(2), 1.4), RuntimeError, "quantile() q must be in the range [0, 1] but got 1.4"),
+    (lambda: torch.quantile(torch.tensor([1]), 0.4), RuntimeError,
+     "quantile() input tensor must be either float or double dtype"),
+    (lambda: torch.quantile(torch.ones(2), 0.4, interpolation="bad"), RuntimeError,
+     "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got bad"),
+    (lambda: torch.cov(torch.ones(2, 2, 2)), RuntimeError,
+     "cov(): expected input to have two or fewer dimensions but got an input with 3 dimensions"),
+    (lambda: torch.cov(torch.ones(2), fweights=torch.tensor([-1, 2])), RuntimeError, "cov(): fweights cannot be negative"),
+    (lambda: torch.histogram(torch.ones(2), 0), RuntimeError,
+     "torch.histogram(): bins must be > 0, but got 0 for dimension 0"),
+    (lambda: torch.histogram(torch.tensor([1]), 2), NotImplementedError, "\"histogramdd\" not implemented for 'Long'"),
+    (lambda: torch.histogram(torch.ones(2), 2, range=(1.0, 0.0)), RuntimeError,
+     "torch.histogramdd: min should not exceed max, but got min 1 max 0 for dimension 0"),
+    (lambda: torch.histogramdd(torch.ones(2), 2), RuntimeError,
+     "torch.histogramdd: input tensor should have at least 2 dimensions"),
+    (lambda: torch.empty_permuted((2, 3), (0, 0)), RuntimeError, "Duplicate dim not allowed"),
+    (lambda: torch.empty_strided((2, 3), (1,)), RuntimeError,
+     "dimensionality of sizes (2) must match dimensionality of strides (1)"),
+    (lambda: torch.vander(torch.ones(2, 2)), RuntimeError, "x must be a one-dimensional tensor."),
+    (lambda: torch.zeros(-1), RuntimeError, "zeros: Dimension size must be non-negative."),
+    (lambda: torch.full((2,), 1j, dtype=torch.float32), RuntimeError,
+     "value cannot be converted to type float without overflow"),
+    (lambda: torch.arange(3, requires_grad=True), RuntimeError,
+     "Only Tensors of floating point and complex dtype can require gradients"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
 def test_refusals(call, kind, text):
     with pytest.raises(kind) as caught:
@@ -73,6 +116,35 @@ def test_gradient_of_logcumsumexp_does_not_overflow():
     assert first.tolist() == pytest.approx([-1.0, 0.0, 7.0, 0.0], rel=1e-3)  # logarithms near 1000 in float32
     (second,) = torch.autograd.grad(first.sum(), x)
     assert second.isfinite().all()
+
+
+@pytest.mark.parametrize("values", [[2.0, 3.0, 5.0, 7.0], [2.0, 0.0, 5.0, 7.0], [0.0, 0.0, 0.0, 7.0]])
+def test_products_can_be_differentiated_as_often_as_one_likes(values):
+    """The derivative by each of the first three in turn is the last, zeros among them or not."""
+    x = torch.tensor(values, requires_grad=True)
+    for product in (lambda: x.prod(), lambda: x.prod(0), lambda: x.cumprod(0)[-1]):
+        slope = product()
+        for place in range(3):
+            slope = torch.autograd.grad(slope, x, create_graph=True)[0][place]
+        assert slope.item() == values[3]
+        assert torch.autograd.grad(slope, x)[0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_the_gradient_of_a_long_running_product_is_that_of_logarithms():
+    x = torch.tensor(numpy.random.default_rng(0).uniform(0.9, 1.1, (100, 2)), requires_grad=True)
+    weight = torch.arange(200.0).reshape(100, 2)
+    (got,) = torch.autograd.grad((x.cumprod(0) * weight).sum(), x)
+    (expected,) = torch.autograd.grad((x.log().cumsum(0).exp() * weight).sum(), x)
+    assert torch.allclose(got, expected, rtol=1e-10)
+
+
+def test_distances_of_many_points_agree_however_they_are_calculated():
+    points = torch.tensor(numpy.random.default_rng(0).standard_normal((300, 3)))
+    near = torch.cdist(points, points, 1.0)
+    assert near[7, 250].item() == pytest.approx((points[7] - points[250]).abs().sum().item())
+    by_product = torch.cdist(points, points)
+    one_by_one = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    assert torch.allclose(by_product, one_by_one, atol=1e-6)
 
 
 def test_results_are_written_into_out():

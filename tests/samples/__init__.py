@@ -70,6 +70,7 @@ class Sample:
 
     ``smooth=False``: not differentiable (or piecewise constant): only values are compared, no derivatives checked by
     differences. ``second=False``: the second derivative is not checked by differences (say why beside the sample).
+    ``beyond=True``: PyTorch refuses a derivative that retrograd has; it is checked by differences only.
     ``named=True``: what is called the gradient is not the derivative (padding …), so that differences are not taken.
     """
 
@@ -77,6 +78,7 @@ class Sample:
     expression: str
     smooth: bool
     second: bool
+    beyond: bool
     named: bool
     inputs: dict[str, Recipe]
 
@@ -88,11 +90,13 @@ class Sample:
         *,
         smooth: bool = True,
         second: bool = True,
+        beyond: bool = False,
         named: bool = False,
         **inputs: Recipe,
     ) -> None:
         self.named = named
         self.op, self.expression, self.smooth, self.second, self.inputs = op, expression, smooth, second, inputs
+        self.beyond = beyond
 
     def arrays(self) -> dict[str, numpy.ndarray]:
         """The inputs; the same at every call."""

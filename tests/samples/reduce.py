@@ -1,4 +1,4 @@
-"""Samples of reductions, scans, sorting and softmax."""
+"""Samples of reductions, sorting and softmax."""
 
 from __future__ import annotations
 
@@ -66,16 +66,6 @@ SAMPLES += [
     Sample("norm", "x.norm(float('inf'))", x=distinct(2, 3)),
     Sample("norm", "torch.norm(z)", z=complexes(3)),
     Sample("nanmean", "torch.nanmean(x, 1)", x=normal(2, 3)),
-    Sample("cumsum", "torch.cumsum(x, 0)", x=normal(3, 2)),
-    Sample("cumsum", "x.cumsum(-1)", x=normal(3, 2)),
-    Sample("cumsum", "x.clone().cumsum_(1)", x=normal(3, 2)),
-    Sample("cumsum", "torch.cumsum(i, 0)", smooth=False, i=integers(0, 4, 4)),
-    Sample("cumprod", "torch.cumprod(x, 0)", x=positive(3, 2)),
-    Sample("cumprod", "x.cumprod(-1)", x=positive(2, 4)),
-    Sample("cumprod", "torch.cumprod(x * i, 0)", x=positive(4), i=integers(0, 2, 4)),
-    Sample("cummax", "torch.cummax(x, 0)", x=distinct(3, 2)),
-    Sample("cummin", "torch.cummin(x, 1)", x=distinct(3, 4)),
-    Sample("logcumsumexp", "torch.logcumsumexp(x, 0)", x=normal(3, 2)),
     Sample("sort", "torch.sort(x)", x=distinct(3, 4)),
     Sample("sort", "torch.sort(x, 0, descending=True)", x=distinct(3, 4)),
     Sample("sort", "torch.sort(i, stable=True)", smooth=False, i=integers(0, 3, 3, 4)),

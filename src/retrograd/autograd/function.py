@@ -17,7 +17,6 @@ import numpy
 
 from ..core import where
 from ..core.devices import module_of
-from ..core.engine import fit
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.tensor import Tensor, at_place, wrap
@@ -192,9 +191,6 @@ class BackwardCFunction(FunctionCtx, Node):
         found = []
         for at, edge in zip(self.operands_at, edges, strict=True):
             each = results[at] if edge is not None else None
-            # The sweep does not look where the two share a tuple, as all scalars do.
-            if each is not None and edge.shape is self.shape and each._array.shape != edge.shape:
-                each = fit(each, edge, self)
             found.append(each)
         return found
 

@@ -100,7 +100,10 @@ def _sweep(
                 edge = place.edge
                 if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
                     array = grads._array if record else grads
-                    if (edge.shape is not place.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
+                    shape = edge.shape  # one tuple with the node's: it fits (but all 0-d places share theirs)
+                    if (
+                        (shape is not place.shape or not shape) and array.shape != shape
+                    ) or array.dtype is not edge.dtype:
                         grads = fit(grads, edge, place)
                     place, grad, grads, array = edge, grads, None, None
                     continue
@@ -119,7 +122,10 @@ def _sweep(
                 continue
             if arrived is not None:
                 array = arrived._array if record else arrived
-                if (edge.shape is not previous.shape and array.shape != edge.shape) or array.dtype is not edge.dtype:
+                shape = edge.shape
+                if (
+                    (shape is not previous.shape or not shape) and array.shape != shape
+                ) or array.dtype is not edge.dtype:
                     arrived = fit(arrived, edge, previous)
                 if edge is place:
                     grad = grad + arrived

@@ -32,7 +32,7 @@ class Stream:
     def seed_with(self, seed: int) -> None:
         """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
         self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
@@ -78,8 +78,7 @@ class Stream:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if raw.size != STATE_BYTES:
             raise RuntimeError(
-                "Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of size "
-                f"{STATE_BYTES} but found the input RNG state size to be {raw.size}"
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {raw.size}"
             )
         left, seeded = (int(each) for each in raw[_LEFT_AT:_NEXT_AT].view(numpy.int32))
         position = int(raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0])
@@ -185,12 +184,37 @@ def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
     words = stream.long_words(count) if span >= 2**28 else stream.words(count)
-    values = (words % numpy.uint64(span)).astype(numpy.int64) + low
-    return values.astype(dtype).reshape(shape)
+    # Modulo 2**64, in which sums of int64 are right whatever they pass through.
+    values = words if span >= 2**64 else words % numpy.uint64(span) + numpy.uint64(low % 2**64)
+    return values.view(numpy.int64).astype(dtype).reshape(shape)
+
+
+#: The whole numbers up to which a float has no gaps.
+_EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
+
+
+def bounds(dtype: Any) -> tuple[float, float]:
+    """The least and the greatest number of a dtype."""
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind == "c":
+        dtype = _part(dtype)
+    if dtype.kind in "iu":
+        whole = numpy.iinfo(dtype)
+        return int(whole.min), int(whole.max)
+    greatest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return -greatest, greatest
+
+
+def top_of(dtype: Any) -> int:
+    """The greatest whole number that ``random_(from, None)`` may draw."""
+    dtype = numpy.dtype(dtype)
+    return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
 
 
 #: How many whole numbers ``random_`` draws from by default: all that the dtype holds without gaps, from 0 up.
-_RANGE = {F16: 2**11 + 1, BF16: 2**8 + 1, F32: 2**24 + 1, F64: 2**53 + 1, numpy.dtype(bool): 2}
+_RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 2}
 
 
 def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -281,6 +305,70 @@ def _poisson_many(stream: Stream, mean: float) -> int:
             continue
         left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
         if left <= -mean + k * math.log(mean) - math.lgamma(k + 1):
+            return k
+
+
+def binomial(stream: Stream, count: Array, chance: Array) -> Array:
+    """How many of ``count`` trials of chance ``chance`` succeed, element by element."""
+    out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
+    flat = out.reshape(-1)
+    pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
+    for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
+        flat[index] = _successes(stream, trials, p)
+    return out
+
+
+def _successes(stream: Stream, trials: float, p: float) -> float:
+    if trials <= 0 or p <= 0:
+        return 0.0
+    if p >= 1:
+        return trials
+    if math.isnan(p):
+        return math.nan
+    rare = p if p <= 0.5 else 1 - p  # the rarer outcome is counted
+    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(stream, trials, rare)
+    return found if p <= 0.5 else trials - found
+
+
+def _binomial_few(stream: Stream, trials: float, p: float) -> float:
+    """Waiting times from one success to the next, until the trials are used up."""
+    waited, found, scale = 0.0, 0, math.log1p(-p)
+    while True:
+        draw = float(stream.doubles(1)[0])
+        waited += math.ceil(math.log(draw) / scale) if draw else math.inf
+        if waited > trials:
+            return found
+        found += 1
+
+
+def _stirling_rest(k: float) -> float:
+    """What Stirling's formula for ``log(k!)`` leaves out."""
+    return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
+
+
+def _binomial_many(stream: Stream, trials: float, p: float) -> float:
+    """Hörmann's BTRS: The generation of binomial random variates (1993)."""
+    spread = math.sqrt(trials * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    odds, alpha, middle = p / (1 - p), (2.83 + 5.1 / b) * spread, math.floor((trials + 1) * p)
+    while True:
+        u, v = (float(each) for each in stream.doubles(2))
+        u -= 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + trials * p + 0.5) if us else -1
+        if us >= 0.07 and v <= 0.92 - 4.2 / b:
+            return k
+        if k < 0 or k > trials:
+            continue
+        bound = (
+            (middle + 0.5) * math.log((middle + 1) / (odds * (trials - middle + 1)))
+            + (trials + 1) * math.log((trials - middle + 1) / (trials - k + 1))
+            + (k + 0.5) * math.log(odds * (trials - k + 1) / (k + 1))
+            + _stirling_rest(middle) + _stirling_rest(trials - middle)
+            - _stirling_rest(k) - _stirling_rest(trials - k)
+        )  # fmt: skip
+        if (math.log(v * alpha / (a / (us * us) + b)) if v else -math.inf) <= bound:
             return k
 
 

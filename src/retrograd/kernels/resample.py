@@ -43,14 +43,18 @@ class Taps:
 
     @cached_property
     def turned(self) -> Taps:
-        """The adjoint map."""
-        rows, columns = numpy.nonzero(self.matrix.T)
+        """The adjoint map, without a matrix: a signal may be long."""
+        weights = numpy.ones(self.index.shape) if self.weight is None else self.weight
+        takers = numpy.repeat(numpy.arange(self.out), self.index.shape[1])
+        held = numpy.flatnonzero(weights)
+        order = held[numpy.argsort(self.index.ravel()[held], kind="stable")]
+        rows = self.index.ravel()[order]
         counts = numpy.bincount(rows, minlength=self.size)
         width = max(1, int(counts.max(initial=0)))
         index = numpy.zeros((self.size, width), numpy.intp)
         weight = numpy.zeros((self.size, width))
         place = numpy.arange(len(rows)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
-        index[rows, place], weight[rows, place] = columns, self.matrix[columns, rows]
+        index[rows, place], weight[rows, place] = takers[order], weights.ravel()[order]
         return Taps(self.out, index, None if (weight == 1).all() else weight)
 
 

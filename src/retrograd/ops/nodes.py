@@ -207,7 +207,10 @@ def _uses_level(rule: Any) -> bool:
     """Whether a rule looks at ``F`` at all."""
     if rule is None or isinstance(rule, (int, float)):
         return False
-    return any(each.opname.startswith("LOAD_FAST") and each.argval == "F" for each in dis.get_instructions(rule))
+    in_inner_function = "F" in rule.__code__.co_cellvars
+    return in_inner_function or any(
+        each.opname.startswith("LOAD_FAST") and each.argval == "F" for each in dis.get_instructions(rule)
+    )
 
 
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:

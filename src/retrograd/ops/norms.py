@@ -194,21 +194,26 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @surface(name="vander", method=False)
 def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of each number of a vector as the rows of a matrix, falling unless ``increasing``."""
+    """The powers of the elements of a vector as rows, ``N`` of each (as many as there are elements), falling.
+
+    >>> import retrograd as torch
+    >>> torch.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]])
+    """
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
-    n = x._array.shape[0]
-    size = n if N is None else N
-    if size < 0:
+    count = x._array.shape[0] if N is None else N
+    if count < 0:
         raise RuntimeError("N must be non-negative.")
-    found: Any = x.new_empty((n, size))
-    if size > 0:
-        found[:, 0] = 1
-    if size > 1:
-        found[:, 1:] = unsqueeze(x, 1)
-        found[:, 1:] = FUNCTIONS["cumprod"](found[:, 1:], 1)
-    turned: Tensor = found if increasing else found.flip((1,))
-    return turned
+    found = x.new_empty((x._array.shape[0], count), dtype=dtypes.promote_types(x.dtype, dtypes.int64))
+    if count:
+        found.select(1, 0).fill_(1)
+    if count > 1:
+        repeated = unsqueeze(x, 1).expand(x._array.shape[0], count - 1)
+        narrow(found, 1, 1, count - 1).copy_(FUNCTIONS["cumprod"](repeated, 1))
+    return found if increasing else found.flip(1)
 
 
 # -- Powers and the exponential --------------------------------------------------------------------------------------

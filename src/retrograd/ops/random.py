@@ -10,10 +10,13 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
+from ..core.dtypes import c_name
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..kernels import random as draws
 from .calls import modify, write_array
-from .create import _dtype_of, made, sizes_of
+from .create import alike, dtype_of, made, sizes_of
+from .promote import mismatch
 from .table import op, surface
 
 
@@ -34,6 +37,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin anew from ``seed``."""
+        if not isinstance(seed, (int, float, numpy.number)):
+            raise RuntimeError(f"manual_seed expected a long, but got {kind_of(seed)}")
         self._stream.seed_with(int(seed))
         return self
 
@@ -53,7 +58,9 @@ class Generator:
 
     def set_state(self, new_state: Tensor) -> None:
         """Go on from a state that :meth:`get_state` gave."""
-        if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {kind_of(new_state)}")
+        if new_state.dtype is not dtypes.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         self._stream.set_state(new_state._array)
 
@@ -74,7 +81,7 @@ def _stream(generator: Generator | None) -> draws.Stream:
 @surface(method=False)
 def manual_seed(seed: int) -> Generator:
     """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 @surface(method=False)
@@ -123,22 +130,24 @@ def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = No
     return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
 
 
-def _sampler(name: str, sample: Any, doc: str) -> None:
+def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     def create(
-        *size: Any, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
+        *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        kind = _dtype_of(name, dtype)
+        kind = dtype_of(name, dtype)
         _check_floating(name, kind)
-        return _drawn(sample(_stream(generator), sizes_of(name, size), kind), device, requires_grad, out)
+        return _drawn(sample(_stream(generator), sizes_of(name, shape, size), kind), device, requires_grad, out)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
     ) -> Tensor:  # fmt: skip
-        kind = input._array.dtype if dtype is None else _dtype_of(name, dtype)
+        kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
         _check_floating(name, kind)
-        return _drawn(sample(_stream(generator), input._array.shape, kind), device or input.device, requires_grad)
+        stream = _stream(generator)
+        found = _ordered(input, kind, memory_format, lambda shape, **how: sample(stream, shape, kind, **how), serial)
+        return _drawn(found, device or input.device, requires_grad)
 
     for made_, title, text in (
         (create, name, f"{doc} of shape ``size`` (ints or one sequence)."),
@@ -149,6 +158,21 @@ def _sampler(name: str, sample: Any, doc: str) -> None:
         surface(method=False, name=title)(made_)
 
 
+def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
+    """What ``sample`` draws for the shape of ``like``, in that tensor's order of memory; ``serial``: how, out of order."""
+    array = alike(numpy, like, kind, memory_format)
+    order = by_memory(array)
+    if array.flags.c_contiguous:
+        return sample(array.shape)
+    array.transpose(order)[...] = sample(tuple(array.shape[axis] for axis in order), **serial)
+    return array
+
+
+def by_memory(array: Any) -> list[int]:
+    """The dimensions of an array, the slowest in memory first."""
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
 def _check_floating(name: str, kind: Any) -> None:
     if kind.kind in "biu":
         what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
@@ -156,28 +180,39 @@ def _check_floating(name: str, kind: Any) -> None:
 
 
 _sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
-_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1")
+_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
 
 
 @surface(method=False)
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
-    dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
+    out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Random integers from ``low`` (0 if left out) to below ``high``: ``randint(high, size)``, ``randint(low, high, size)``."""
-    if size is None:
-        low, high, size = 0, low, high
-    if high is None:
-        low, high = 0, low
-    kind = _dtype_of("randint", dtype, dtypes.int64)
+    bounds = list(given)
+    if size is None and bounds:
+        size = bounds.pop()
+    if high is None and bounds:
+        high = bounds.pop()
+    if bounds:
+        (low,) = bounds
+    low, high = (each.__index__() for each in (0 if low is None else low, high))
+    if hasattr(size, "__index__"):
+        raise TypeError("a size is a sequence of ints")
+    kind = dtype_of("randint", dtype, dtypes.int64)
     shape = sizes_of("randint", (size,))
-    _check_span(low, high)
+    _check_span(low, high, dtypes.of(kind))
     return _drawn(draws.integers(_stream(generator), shape, kind, low, high), device, requires_grad, out)
 
 
-def _check_span(low: int, high: int) -> None:
+def _check_span(low: int, high: int, dtype: Any) -> None:
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    least, greatest = draws.bounds(dtype.numpy)
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not least <= bound <= greatest:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
 
 
 @surface(method=False)
@@ -188,9 +223,11 @@ def randint_like(
     """Random integers in the shape of ``input``."""
     if high is None:
         low, high = 0, low
-    return randint(
-        low, high, input._array.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad
-    )
+    kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
+    _check_span(low, high, dtypes.of(kind))
+    stream = _stream(None)
+    found = _ordered(input, kind, memory_format, lambda shape: draws.integers(stream, shape, kind, low, high), {})
+    return _drawn(found, device or input.device, requires_grad)
 
 
 @surface(method=False)
@@ -200,18 +237,29 @@ def randperm(
 ) -> Tensor:  # fmt: skip
     """The numbers 0 … n-1 in random order."""
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got{n}")
-    array = draws.permutation(_stream(generator), n, _dtype_of("randperm", dtype, dtypes.int64))
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    kind = dtype_of("randperm", dtype, dtypes.int64)
+    if kind.kind in "cb":
+        raise dtypes.unsupported("randperm", kind)
+    dtypes.converted(n, kind)
+    array = draws.permutation(_stream(generator), n, kind)
     return _drawn(array, device, requires_grad, out)
 
 
-@op(name="scaled_noise", function=False, method=False, linear=True, backward="NormalBackward3")
-def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
-    """``noise * std + mean``; nothing has a gradient."""
-    return np.add(noise * std, mean)
+def _scaled_noise(number: int) -> Any:
+    """``noise * std + mean``, from which nothing comes back; PyTorch numbers it by which of the two are tensors."""
+
+    def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
+        """``noise * std + mean``."""
+        return np.add(noise * std, mean)
+
+    block = op(name=f"scaled_noise_{number}", function=False, method=False,
+               backward=f"NormalBackward{number}")(scaled_noise)  # fmt: skip
+    block.derivative(mean=lambda F, g: F.zeros_as(g), std=lambda F, g: F.zeros_as(g))
+    return block
 
 
-scaled_noise.derivative(mean=lambda F, g: None, std=lambda F, g: None)
+_SCALED = {number: _scaled_noise(number) for number in (1, 2, 3)}
 
 
 @surface(method=False)
@@ -222,9 +270,11 @@ def normal(
     """Normal random numbers of the given means and standard deviations: tensors, or numbers with a ``size``."""
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
+        if size is None:
+            raise TypeError("normal() of numbers needs a size")
         _check_std(std)
-        kind = _dtype_of("normal", dtype)
-        shape = sizes_of("normal", (size if size is not None else (),))
+        kind = dtype_of("normal", dtype)
+        shape = sizes_of("normal", (size,))
         return _drawn(
             draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out
         )
@@ -233,10 +283,16 @@ def normal(
     if not isinstance(std, Tensor):
         _check_std(std)
     kind = tensors[0]._array.dtype
-    shape = numpy.broadcast_shapes(*(each._array.shape for each in tensors))
-    noise = draws.normal(_stream(generator), shape, kind)
+    if kind.kind not in "fVc":
+        raise dtypes.unsupported("normal_kernel_cpu", kind)
+    shapes = [each._array.shape for each in tensors]
+    error = mismatch(shapes[0], shapes[-1])
+    if error is not None:
+        raise error
+    noise = draws.normal(_stream(generator), numpy.broadcast_shapes(*shapes), kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
-    return scaled_noise(*operands, noise, out=out)
+    block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
+    return block(*operands, noise, out=out)
 
 
 def _check_std(std: float) -> None:
@@ -247,8 +303,13 @@ def _check_std(std: float) -> None:
 @op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """1 with the probability that the element says."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
     if np.any((self < 0) | (self > 1)):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+            "please report an enhancement request to PyTorch.)"
+        )
     return draws.bernoulli(stream, self.shape, self.dtype, self)
 
 
@@ -265,12 +326,46 @@ def bernoulli(
     return bernoulli_block(input, _stream(generator), out=out)
 
 
+@op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
+def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """Counts of the mean that the element says."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("poisson_cpu", self.dtype)
+    if np.any(self < 0):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return draws.poisson(stream, self)
+
+
+poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
 @surface(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Counts of the mean that each element says."""
-    if bool((input._array < 0).any()):
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return wrap(draws.poisson(_stream(generator), input._array))
+    return poisson_block(input, _stream(generator))
+
+
+@surface(method=False)
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of ``count`` trials succeed that have the chance ``prob``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
+    tensor([0., 5.])
+    """
+    for name, each in (("count", count), ("prob", prob)):
+        if each.dtype.category != dtypes.FLOATING:
+            shown = dtypes.scalar_name(each.dtype)
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {shown}")
+    if count.dtype is not prob.dtype:
+        found, expected = (dtypes.scalar_name(each.dtype) for each in (prob, count))
+        raise RuntimeError(f"Found dtype {found} but expected {expected}")
+    if count.dtype.numpy in dtypes.SHORT:
+        raise dtypes.unsupported("binomial_cpu", count.dtype.numpy)
+    error = mismatch(count._array.shape, prob._array.shape)
+    if error is not None:
+        raise error
+    return wrap(draws.binomial(_stream(generator), count._array, prob._array))
 
 
 @surface()
@@ -300,23 +395,35 @@ def multinomial(
 # -- In place --------------------------------------------------------------------------------------------------------
 
 
-@op(name="overwrite", function=False, method=False, backward="UniformBackward0")
-def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-    """``values`` in place of what was there: no gradient goes back."""
-    return values
+def _overwriting(node: str) -> Any:
+    def overwrite(np: Any, self: Any, /, values: Any) -> Any:
+        """``values`` in place of what was there: no gradient goes back."""
+        return values
+
+    block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
+    block.derivative(self=lambda F, g: F.zeros_as(g))
+    return block
 
 
-overwrite.derivative(self=lambda F, g: F.zeros_as(g))
+#: By the name of the node, which PyTorch numbers by overload.
+_OVERWRITE = {
+    node: _overwriting(node)
+    for node in (
+        "UniformBackward0", "NormalBackward0", "RandomBackward0", "RandomBackward1", "RandomBackward2",
+        "ExponentialBackward0", "CauchyBackward0", "LogNormalBackward0", "GeometricBackward0", "BernoulliBackward1",
+        "BernoulliBackward2",
+    )
+}  # fmt: skip
 
 
-def _write(x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
+def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
     array = x._array
-    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    order = by_memory(array)
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
     values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
-    return modify(overwrite.op, (x,), (values,))
+    return modify(_OVERWRITE[node].op, (x,), (values,))
 
 
 @surface(function=False)
@@ -328,7 +435,13 @@ def uniform_(
     _check_floating("uniform_", input._array.dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    return _write(input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high))
+    for name, bound in (("from", low), ("to", high)):
+        least, greatest = draws.bounds(input._array.dtype)
+        if not least <= bound <= greatest:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
+    return _write(
+        "UniformBackward0", input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high)
+    )
 
 
 @surface(function=False)
@@ -338,68 +451,111 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     _check_floating("randn", input._array.dtype)
     kind, stream = input._array.dtype, _stream(generator)
     return _write(
+        "NormalBackward0",
         input,
         lambda shape: draws.normal(stream, shape, kind, mean, std),
         lambda shape: draws.normal(stream, shape, kind, mean, std, blocks=False),
     )
 
 
+_MISSING: Any = object()
+
+
 @surface(function=False)
 def random_(
-    input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **rest: Any
+    input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
 ) -> Tensor:
     """Overwrite with whole numbers: over the range of the dtype, below ``to``, or from ``from`` to below ``to``."""
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)
-    if low is None and to is None:
-        return _write(input, lambda shape: draws.whole_range(stream, shape, kind))
-    low, high = (0, low) if to is None else (low or 0, to)
-    assert low is not None and high is not None
-    _check_span(low, high)
-    return _write(input, lambda shape: draws.integers(stream, shape, kind, low, high))
+    if kind.kind == "c":
+        raise dtypes.unsupported("random_kernel_cpu", kind)
+    if low is _MISSING and to is _MISSING:
+        return _write("RandomBackward2", input, lambda shape: draws.whole_range(stream, shape, kind))
+    node = "RandomBackward1" if to is _MISSING or low is _MISSING else "RandomBackward0"
+    low, high = (0, low) if to is _MISSING else (0 if low is _MISSING else low, to)
+    if high is None:
+        high = draws.top_of(kind) + 1
+    _check_span(low, high, input.dtype)
+    return _write(node, input, lambda shape: draws.integers(stream, shape, kind, low, high))
 
 
 @surface(function=False)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0."""
     kind, stream = input._array.dtype, _stream(generator)
+    if kind.kind == "c":
+        raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
     if isinstance(p, Tensor):
         chances = numpy.broadcast_to(p._array, input._array.shape)
-        return _write(input, lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)))
+        return _write(
+            "BernoulliBackward1", input,
+            lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),
+        )  # fmt: skip
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return _write(input, lambda shape: draws.bernoulli(stream, shape, kind, p))
+    return _write("BernoulliBackward2", input, lambda shape: draws.bernoulli(stream, shape, kind, p))
 
 
-def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any) -> None:
+def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
+    node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+
     def fill(input: Tensor, *args: float, generator: Generator | None = None, **kwargs: float) -> Tensor:
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
         problem = check(**values)
         if problem:
             raise RuntimeError(problem)
+        if input._array.dtype.kind not in "fV":
+            refuse(input.dtype)
         chosen = list(values.values())
-        return _write(input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *chosen))
+        return _write(node, input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *chosen))
 
     fill.__name__ = fill.__qualname__ = name
     fill.__doc__ = f"Overwrite with {doc}."
     surface(function=False, name=name)(fill)
 
 
+def _continuous(name: str, shown: Any) -> Any:
+    """Refuses what is not floating for a continuous distribution."""
+
+    def refuse(dtype: Any) -> None:
+        raise RuntimeError(
+            f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {shown(dtype)}"
+        )
+
+    return refuse
+
+
+def _no_kernel(name: str, kinds: str) -> Any:
+    """Refuses kinds of numbers for which PyTorch has no kernel."""
+
+    def refuse(dtype: Any) -> None:
+        if dtype.numpy.kind in kinds:
+            raise dtypes.unsupported(name, dtype.numpy)
+
+    return refuse
+
+
 _filler(
     "exponential_", draws.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
     lambda lambd: "" if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}",
+    _continuous("Exponential", dtypes.scalar_name),
 )  # fmt: skip
 _filler(
     "cauchy_", draws.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
     lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
+    _continuous("Cauchy", c_name),
 )  # fmt: skip
 _filler(
     "log_normal_", draws.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
     lambda mean, std: "" if std > 0 else f"log_normal_ expects std > 0.0, but found std={std:g}",
+    _no_kernel("log_normal_cpu", "biuc"),
 )  # fmt: skip
 _filler(
     "geometric_", draws.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
     lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
+    _no_kernel("geometric_cpu", "bc"),
 )  # fmt: skip
 
 

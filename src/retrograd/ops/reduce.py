@@ -14,7 +14,6 @@ from ..core.tensor import Tensor, dimension
 from ..kernels.summing import summed
 from .along import axes_of, chosen_rule, kept_shape, restored
 from .arithmetic import true_divide
-from .calls import modify
 from .named import named
 from .rounding import maximum, minimum
 from .shape import spread
@@ -38,7 +37,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
         raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
 
 
-def _wide(np: Any, x: Any) -> Any:
+def wide(np: Any, x: Any) -> Any:
     return x.astype(np.int64) if x.dtype.kind in "biu" else x
 
 
@@ -56,7 +55,7 @@ def _total(np: Any, x: Any) -> Any:
     """The sum of all elements."""
     if x.size <= 64 and x.__class__ is numpy.ndarray and x.dtype in _ONES:
         return x.ravel().dot(_ONES[x.dtype][x.size])
-    return np.add.reduce(_wide(np, x), None)
+    return np.add.reduce(wide(np, x), None)
 
 
 @op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
@@ -72,7 +71,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions."""
-    return summed(np, _wide(np, self), axes_of(dim, self.ndim), keepdim)
+    return summed(np, wide(np, self), axes_of(dim, self.ndim), keepdim)
 
 
 sum_dim.derivative(
@@ -158,7 +157,7 @@ def mean(
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions, nan counting as 0."""
-    return summed(np, _wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
+    return summed(np, wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
 
 
 nansum_block.derivative(
@@ -187,74 +186,27 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
     """The product of all elements."""
-    return np.multiply.reduce(_wide(np, self), None)
+    return np.multiply.reduce(wide(np, self), None)
 
 
-prod_all.derivative(self=lambda F, g, self: g * F.product_of_others(self, None))
+prod_all.derivative(
+    self=lambda F, g, self, self_shape: g * F.reshape(F.product_of_others(F.reshape(self, (-1,)), 0), self_shape)
+)
 
 
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Products over a dimension."""
-    return np.multiply.reduce(_wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    return np.multiply.reduce(wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
 
 
 prod_dim.derivative(
     self=lambda F, g, self, self_shape, dim, keepdim: (
-        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dim)
+        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
+        if self_shape
+        else g
     )
 )
-
-
-@op(function=False, method=False)
-def product_of_others(np: Any, self: Any, /, dim: Any) -> Any:
-    """For each element the product of the others along ``dim`` (None: of all others): right where zeros are too."""
-    work = self.reshape(-1) if dim is None else np.moveaxis(self, axes_of(dim, self.ndim)[0] if self.ndim else 0, -1) if \
-        self.ndim else self.reshape(1)  # fmt: skip
-    one = np.ones_like(work[..., :1])
-    before = np.multiply.accumulate(np.concatenate([one, work[..., :-1]], -1), axis=-1) if work.size else work
-    after = (
-        np.multiply.accumulate(np.concatenate([one, work[..., :0:-1]], -1), axis=-1)[..., ::-1] if work.size else work
-    )
-    found = before * after
-    return (
-        found.reshape(self.shape)
-        if dim is None or not self.ndim
-        else np.moveaxis(found, -1, axes_of(dim, self.ndim)[0])
-    )
-
-
-def _others_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any) -> Any:
-    return F.product_of_others_backward(g, self, dim)
-
-
-@op(function=False, method=False)
-def product_of_others_backward(np: Any, g: Any, self: Any, /, dim: Any) -> Any:
-    """The gradient of ``product_of_others``: for each pair the product of all but the pair."""
-    axis = axes_of(dim, self.ndim)[0] if dim is not None and self.ndim else None
-    work = np.moveaxis(self, axis, -1) if axis is not None else self.reshape(-1)
-    grad = np.moveaxis(g, axis, -1) if axis is not None else g.reshape(-1)
-    out = np.zeros_like(work)
-    for i in range(work.shape[-1]):
-        without = work.copy()
-        without[..., i] = 1
-        others = product_of_others.op.kernel(np, without, -1) * grad
-        others[..., i] = 0
-        out[..., i] = np.add.reduce(others, -1)
-    return np.moveaxis(out, -1, axis) if axis is not None else out.reshape(self.shape)
-
-
-product_of_others_backward.derivative(
-    g=lambda F, g, self, dim: F.product_of_others_backward(g, self, dim),
-    self=lambda F, g: _beyond("prod"),
-)
-
-
-def _beyond(name: str) -> Any:
-    raise RuntimeError(f"the third derivative of {name} is not available: write the product as exp(sum(log(x)))")
-
-
-product_of_others.derivative(self=lambda F, g, self, dim: F.product_of_others_backward(g, self, dim))
 
 
 @surface()
@@ -262,6 +214,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """The product of all elements, or over ``dim``; integers are multiplied as int64."""
     if dtype is not None:
         input = input.to(dtype)
+        if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
+            return prod(input, dim, keepdim).to(dtype)
     return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
 
 
@@ -823,27 +777,33 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     return np.power(total, size.dtype.type(1 / ord))
 
 
-def _norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The gradient through a norm over dimensions; elements that share an extreme share its gradient."""
     g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
-    if ord == 0:
-        return F.zeros_as(self)
-    if ord == 1:
-        return g * F.sgn(self)
-    if ord == 2:
-        return g * F.masked_fill_scalar(self / norm, norm == 0, 0)
     if ord in (math.inf, -math.inf):
         return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
+    return slope_of_norm(F, g, self, norm, ord)
+
+
+def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
+    """``g`` times the derivative of a norm by each element; 0 where the norm has none."""
+    if ord == 0:
+        return F.zeros_as(x)
+    if ord == 1:
+        return g * F.sgn(x)
+    if ord == 2:
+        return g * F.masked_fill_scalar(x / norm, norm == 0, 0)
     if ord < 1:
-        weight = F.masked_fill_scalar(F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1), self == 0, 0)
+        weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)
     if ord < 2:
-        weight = F.sgn(self) * F.pow_scalar(F.abs(self), ord - 1)
+        weight = F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1)
     else:
-        weight = self * F.pow_scalar(F.abs(self), ord - 2)
+        weight = x * F.pow_scalar(F.abs(x), ord - 2)
     return F.masked_fill_scalar(g * weight / F.pow_scalar(norm, ord - 1), norm == 0, 0)
 
 
-vector_norm_block.derivative(self=_norm_rule)
+vector_norm_block.derivative(self=norm_rule)
 extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 
@@ -901,162 +861,3 @@ logsumexp_block.derivative(
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
     return logsumexp_block(input, dim, keepdim, out=out)
-
-
-# -- Running sums and products ---------------------------------------------------------------------------------------
-
-
-_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # running sums are kept in twice the precision, as in PyTorch
-
-
-@op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
-def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Running sums along a dimension."""
-    x = _wide(np, self)
-    return x.cumsum(dim, _LONGER.get(x.dtype.char)).astype(x.dtype, copy=False) if self.ndim else x.copy()
-
-
-cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
-
-
-@op(function=False, method=False, linear=True)
-def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
-    """Running sums from the far end."""
-    return np.flip(cumsum_block.op.kernel(np, np.flip(self, dim), dim), dim) if self.ndim else self.copy()
-
-
-cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
-
-
-@surface()
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Running sums along ``dim``."""
-    source = input if dtype is None else input.to(dtype)
-    return cumsum_block(source, dimension(dim, input._array.ndim), out=out)
-
-
-@surface(function=False)
-def cumsum_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """In-place version of :func:`cumsum`."""
-    return modify(cumsum_block.op, (input,), (dimension(dim, input._array.ndim),))
-
-
-@op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
-def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Running products along a dimension."""
-    x = _wide(np, self)
-    return x.cumprod(dim, x.dtype) if self.ndim else x.copy()
-
-
-def _cumprod_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
-    """Each running product by each element before it: the products between, put together from the far end."""
-    if not self_shape:
-        return g
-    size = self_shape[dim]
-    parts: list[Any] = []
-    for k in range(size):
-        # d out[j] / d x[k] for j >= k is out[k-1] * x[k+1] … x[j].
-        before = None if k == 0 else F.prod_dim(F.slice(self, dim, 0, k, 1), dim, True)
-        after = F.slice(self, dim, k + 1, size, 1)
-        running = F.cumprod_block(after, dim) if k + 1 < size else None
-        own = F.slice(g, dim, k, k + 1, 1)
-        total = own if running is None else own + F.sum_dim(F.slice(g, dim, k + 1, size, 1) * running, dim, True)
-        parts.append(total if before is None else total * before)
-    return F.cat(parts, dim)
-
-
-cumprod_block.derivative(self=_cumprod_rule)
-
-
-@surface()
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Running products along ``dim``."""
-    source = input if dtype is None else input.to(dtype)
-    return cumprod_block(source, dimension(dim, input._array.ndim), out=out)
-
-
-@surface(function=False)
-def cumprod_(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """In-place version of :func:`cumprod`."""
-    return modify(cumprod_block.op, (input,), (dimension(dim, input._array.ndim),))
-
-
-def _running(name: str, what: str) -> None:
-    def kernel(np: Any, self: Any, /, dim: int) -> Any:
-        if self.dtype.kind == "c":
-            raise dtypes.unsupported(f"{name}_cpu", self.dtype)
-        if self.ndim == 0:
-            return self.copy(), np.asarray(0)
-        best = (np.maximum if name == "cummax" else np.minimum).accumulate(self, axis=dim)
-        here = np.arange(self.shape[dim]).reshape((-1,) + (1,) * (self.ndim - dim - 1))
-        # The last place so far that holds the running extreme.
-        index = np.maximum.accumulate(np.where((self == best) | (self != self), here, -1), axis=dim)
-        return best, index.astype(np.int64)
-
-    kernel.__name__ = name + "_block"
-    kernel.__doc__ = f"The {what} element so far along a dimension, and where it is."
-    block = op(
-        backward=f"{name.capitalize()}Backward0", outputs=("values", "indices"), differentiable=1, function=False,
-        method=False,
-    )(kernel)  # fmt: skip
-    block.derivative(self=lambda F, g, indices, self_shape, dim: F.add_along(g, indices, self_shape, dim))
-    result = named(name, ("values", "indices"))
-
-    def surfaced(input: Tensor, dim: int, *, out: Any = None) -> Any:
-        return result(block(input, dimension(dim, input._array.ndim), out=out))
-
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
-    surface(name=name)(surfaced)
-
-
-@op(function=False, method=False, linear=True)
-def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
-    if not shape:
-        return self.reshape(shape)
-    out = np.zeros(shape, self.dtype)
-    places = [np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)]
-    places[dim] = index
-    np.add.at(out, tuple(places), self)
-    return out
-
-
-add_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
-_running("cummax", "largest")
-_running("cummin", "smallest")
-
-
-@op(name="logcumsumexp_block", backward="LogcumsumexpBackward0", opmath=True, function=False, method=False)
-def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
-    """``log(cumsum(exp(x)))`` without overflow."""
-    if self.dtype.kind in "biu":
-        raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
-    if self.dtype.kind == "c" and self.size:
-        top = np.amax(self.real)
-        return np.log(np.exp(self - top).cumsum(dim)) + top
-    return np.logaddexp.accumulate(self, axis=dim) if self.ndim else self.copy()
-
-
-def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, self_dtype: Any, dim: int) -> Any:
-    """The sum of ``g[j] * exp(x[i] - out[j])`` from ``j = i`` on, in logarithms: each sign of ``g`` by itself."""
-    if not self_shape:
-        return g
-    if self_dtype.kind == "c":
-        return F.cumsum_reversed(g * F.exp(-out), dim) * F.exp(self)
-    return _log_share(F, g, self, out, dim) - _log_share(F, -g, self, out, dim)
-
-
-def _log_share(F: Any, g: Any, self: Any, out: Any, dim: int) -> Any:
-    logs = F.masked_fill_scalar(F.log(F.masked_fill_scalar(g, g <= 0, 1)), g <= 0, -math.inf)
-    ahead = F.flip_block(logs - F.masked_fill_scalar(out, out == -math.inf, 0), (dim,))
-    return F.exp(F.flip_block(F.logcumsumexp_block(ahead, dim), (dim,)) + self)
-
-
-logcumsumexp_block.derivative(self=_logcumsumexp_rule)
-
-
-@surface()
-def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
-    """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
-    return logcumsumexp_block(input, dimension(dim, input._array.ndim), out=out)

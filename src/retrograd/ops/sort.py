@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy
@@ -160,27 +159,3 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights.dtype is dtypes.float32:
         found = found.astype(numpy.float32)
     return wrap(found)
-
-
-@surface()
-def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Tensor:
-    """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data)."""
-    array = input._array
-    if array.dtype.kind not in "fV":
-        raise unsupported("histogram_cpu", array.dtype)
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    low, high = float(min), float(max)
-    if low == high and array.size:
-        low, high = float(array.min()), float(array.max())
-    if not (math.isfinite(low) and math.isfinite(high)):
-        # A nan found in the data shows a sign in PyTorch's text, one that was given does not.
-        shown = ["-nan" if min == max and math.isnan(bound) else f"{bound:g}" for bound in (low, high)]
-        raise RuntimeError(f"torch.histc: range of [{shown[0]}, {shown[1]}] is not finite")
-    if low > high:
-        raise RuntimeError("torch.histc: max must be larger than min")
-    if low == high:
-        low, high = low - 1, high + 1
-    with numpy.errstate(all="ignore"):
-        counts = numpy.histogram(array.astype(numpy.float64), bins, (low, high))[0]
-    return wrap(counts.astype(array.dtype))
