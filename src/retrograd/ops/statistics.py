@@ -302,7 +302,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
         else:
             ends = (values.min(), values.max()) if values.size else (0, 1)
         low, high = _span("torch.histogramdd", *ends, axis)
-        found.append(np.linspace(low, high, each + 1).astype(points.dtype))
+        with numpy.errstate(all="ignore"):
+            found.append(np.linspace(low, high, each + 1).astype(points.dtype))
     return found
 
 
@@ -321,9 +322,9 @@ def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: b
     weights = None if weight is None else weight.reshape(-1)[inside]
     found = np.bincount(place[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
     if density:
-        found = found / found.sum()
+        found = found / np.add.reduce(found, axis=None)
         for axis, each in enumerate(edges):
-            found = found / np.diff(each).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
+            found = found / (each[1:] - each[:-1]).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
     return found
 
 
