@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
-from ..core.where import describe
+from ..core.where import describe, warn
 from ..ops.methods import add_method
 from . import function, graph
 from .function import Function
@@ -129,7 +128,7 @@ def backward(
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
@@ -232,11 +231,10 @@ def grad(
     grads = _gradients(grad_outputs, len(outs))
     keep = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
             "parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if is_grads_batched:
         found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)

@@ -13,7 +13,6 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +24,7 @@ from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size, size_of
+from .where import warn
 
 if TYPE_CHECKING:
     from .views import View
@@ -294,7 +294,7 @@ class Tensor:
         found = self._grad
         if found is None:
             if not _without_node(self) and not self.retains_grad:
-                warnings.warn(NOT_A_LEAF, UserWarning, stacklevel=2)
+                warn(NOT_A_LEAF)
             return None
         if not isinstance(found, Tensor):
             found = self._grad = wrap(found)

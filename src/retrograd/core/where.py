@@ -1,4 +1,5 @@
-"""Places in the user's program: what a node or a modification remembers of its line, and how an error shows it.
+"""Places in the user's program: what a node or a modification remembers of its line, how an error shows it, and the
+line to which a warning points.
 
 Remembering must cost next to nothing, so a place is a code object and the index of an instruction in it; file and line
 are looked up when an error is written. Frames of the package itself are passed over: their globals hold ``MARK``.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import warnings
 from types import CodeType, FrameType
 
 MARK = "__retrograd__"
@@ -18,6 +20,14 @@ def mark_package() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
             module.__dict__[MARK] = True
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn in the name of the user's line, however many frames of ours stand between."""
+    frame, level = sys._getframe(1), 2
+    while MARK in frame.f_globals and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def caller() -> tuple[CodeType | None, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as _copy
-import warnings
 from typing import Any
 
 import numpy
@@ -21,6 +20,7 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
+from ..core.where import warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
@@ -106,7 +106,7 @@ def converted(input: Tensor, target: dtype) -> Tensor:
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        warn("Casting complex values to real discards the imaginary part")
     return to_dtype(input, target)
 
 
@@ -274,11 +274,9 @@ def _one(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
-            UserWarning,
-            stacklevel=3,
         )
     return item(self)
 

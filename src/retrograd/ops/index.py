@@ -6,7 +6,6 @@ a view; what tensors and lists remain then pick elements of the dimensions at wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
+from ..core.where import warn
 from ..kernels import indexing
 from .calls import modify
 from .data import array_of
@@ -197,10 +197,8 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
 
 def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     if item.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
         )
     mask = item._array
     for axis, size in enumerate(mask.shape):

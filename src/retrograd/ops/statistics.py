@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from .arithmetic import div, mul, sub
 from .calls import write_array
 from .create import made, place_of, scalar_tensor
@@ -191,9 +191,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     else:
         left = sub(total, correction)
     if bool(left <= 0):
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning, stacklevel=2,
         )  # fmt: skip
         left = mul(left, 0)
     centred = sub(rows, unsqueeze(average, 1))
