@@ -15,7 +15,7 @@ from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
-from ..core.where import describe, warn
+from ..core.where import briefly, describe, warn
 from ..ops.methods import add_method
 from . import function, graph
 from .function import Function
@@ -99,6 +99,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
 
 
+@briefly
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -192,6 +193,7 @@ def _lifted(grad: Any) -> Tensor:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
+@briefly
 def grad(
     outputs: Any,
     inputs: Any,

@@ -24,7 +24,7 @@ from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size, size_of
-from .where import warn
+from .where import brief, briefly, warn
 
 if TYPE_CHECKING:
     from .views import View
@@ -109,6 +109,7 @@ class Tensor:
         def __bool__(self) -> bool: ...
         def __iter__(self) -> Any: ...
 
+    @briefly
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor.construct(cls, *args, **kwargs)
 
@@ -138,11 +139,16 @@ class Tensor:
             return self._array.shape[dimension(dim, self._array.ndim)]
         except TypeError:
             raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {kind_of(dim)}") from None
+        except IndexError as error:
+            raise brief(error) or error from None
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
         strides = element_strides(self._array)
-        return strides if dim is None else strides[dimension(dim, len(strides))]
+        try:
+            return strides if dim is None else strides[dimension(dim, len(strides))]
+        except IndexError as error:
+            raise brief(error) or error from None
 
     def storage_offset(self) -> int:
         """Where in its memory the tensor begins, in elements."""
@@ -302,8 +308,11 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None:
-            self._check_grad(value)
+        try:
+            if value is not None:
+                self._check_grad(value)
+        except Exception as error:
+            raise brief(error) or error from None
         self._grad = value
 
     @grad.deleter

@@ -75,12 +75,16 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``function`` as an operator: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
-        if other.__class__ in NUMBERS or isinstance(other, Tensor):
-            return function(input, other)
-        if not belongs(other):
-            return NotImplemented
-        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        try:
+            if other.__class__ in NUMBERS or isinstance(other, Tensor):
+                return function(input, other)
+            if not belongs(other):
+                return NotImplemented
+            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        except Exception as error:
+            raise where.brief(error) or error from None
 
+    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
     operator.__name__ = operator.__qualname__ = function.__name__
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator

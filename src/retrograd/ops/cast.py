@@ -20,7 +20,7 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
-from ..core.where import warn
+from ..core.where import brief, briefly, warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
@@ -254,6 +254,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
 surface(function=False, name="numpy")(numpy_)
 
 
+@briefly
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
@@ -282,11 +283,17 @@ def _one(self: Tensor) -> Any:
 
 
 def _int(self: Tensor) -> int:
-    return int(_real(self, "int64_t"))
+    try:
+        return int(_real(self, "int64_t"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _float(self: Tensor) -> float:
-    return float(_real(self, "double"))
+    try:
+        return float(_real(self, "double"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _real(self: Tensor, name: str) -> Any:
@@ -299,7 +306,10 @@ def _real(self: Tensor, name: str) -> Any:
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(_one(self))
+    try:
+        return complex(_one(self))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _index(self: Tensor) -> int:

@@ -13,7 +13,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from ..core.where import warn
+from ..core.where import brief, warn
 from ..kernels import indexing
 from .calls import modify
 from .data import array_of
@@ -273,18 +273,21 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
-    source = value if isinstance(value, Tensor) else wrap(_number(value, self))
-    if index is False:
-        return
-    viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
-    if not picks:
-        if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
-            fill_(viewed, source)
-        else:
-            _copy_into(viewed, source)
-        return
-    where = _arrays(viewed, _spread(picks, viewed))
-    modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    try:
+        source = value if isinstance(value, Tensor) else wrap(_number(value, self))
+        if index is False:
+            return
+        viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
+        if not picks:
+            if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
+                fill_(viewed, source)
+            else:
+                _copy_into(viewed, source)
+            return
+        where = _arrays(viewed, _spread(picks, viewed))
+        modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:

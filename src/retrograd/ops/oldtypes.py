@@ -11,7 +11,7 @@ from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, new, wrap
-from ..core.where import warn
+from ..core.where import briefly, warn
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of
@@ -107,6 +107,7 @@ class _OldTypes(type):
 
 
 def _old_type(name: str, kind: dtype, place: str) -> Any:
+    @briefly
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
         if cls.place == "cuda":
             return to(_old(kind, args), "cuda") if devices.cupy() else wrap(None)
