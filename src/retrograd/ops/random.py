@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +50,7 @@ class Generator:
 
     def seed(self) -> int:
         """Begin anew from a seed that cannot be foreseen, and return it."""
-        chosen = secrets.randbits(63)
+        chosen = int.from_bytes(os.urandom(8)) >> 1
         self._stream.seed_with(chosen)
         return chosen
 

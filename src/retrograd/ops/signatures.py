@@ -6,9 +6,9 @@ that succeeds. The rules are those of PyTorch's own parser of arguments, as its 
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy
@@ -225,7 +225,9 @@ PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 def _lines() -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     space = ""
-    for line in resources.files(__package__).joinpath("signatures.txt").read_text(encoding="utf-8").splitlines():
+    with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
+        text = file.read()
+    for line in text.splitlines():
         if line.startswith("["):
             space = line.strip("[]")
         elif not line.startswith("#"):
