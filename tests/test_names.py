@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import ModuleType
 
 import pytest
 
@@ -69,3 +70,27 @@ def test_families_name_what_there_is_and_once() -> None:
     extra = {"operator", "getitem", "setitem", "make", "from"}
     assert {name for name in listed if not name.startswith("__")} - known == extra
     assert set(families.OPERATIONS) | set(families.PLACES.values()) | {families.THE_REST} == set(families.FAMILIES)
+
+
+#: What PyTorch has not, or knows by another name: a class that it does not name, a setting of ours, the old types of
+#: complex numbers, and the names that only say why they are left out.
+OURS = {"AccumulateGrad", "set_retain_grad_last", "ComplexFloatTensor", "ComplexDoubleTensor"}
+
+
+@pytest.mark.parametrize("place", recorded())
+def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
+    module = ours(place)
+    shown = {name for name in dir(module) if not name.startswith("_")} if module is not None else set()
+    parts = {
+        name for name in shown if f"{place}.{name}" in recorded() or isinstance(getattr(module, name, 0), ModuleType)
+    }
+    unknown = shown - parts - set(recorded()[place]) - OURS
+    assert {name for name in unknown if left_out.reason(below_torch(place, name)) is None} == set()
+    assert not parts & {"core", "kernels", "ops", "cli", "program", "shim"}
+
+
+def test_star_imports_functions_and_not_modules() -> None:
+    given: dict[str, object] = {}
+    exec("from retrograd import *", given)
+    assert {"add", "Tensor", "float32", "pi"} <= given.keys()
+    assert not {name for name, value in given.items() if isinstance(value, ModuleType)}

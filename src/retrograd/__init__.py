@@ -2,8 +2,6 @@
 
 # ruff: noqa: F401 - a front door imports in order to export
 
-from __future__ import annotations
-
 import math as _math
 import sys as _sys
 from typing import Any as _Any
@@ -66,4 +64,5 @@ bool = _dtypes.bool_
 
 _where.mark_package()
 _quiet.hush()
-__getattr__ = _absent.absent(__name__)
+__all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
+__getattr__, __dir__ = _absent.absent(__name__), _absent.listed(globals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..core import engine
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -168,7 +168,7 @@ def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
     if isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
-    return tensor._node if tensor._view is None else Tensor.current(tensor)
+    return tensor._node if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
@@ -306,4 +306,4 @@ __all__ = [
     "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
     "set_grad_enabled",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy
 
 from ..core import where
+from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
@@ -432,3 +433,4 @@ class InplaceFunction(Function):
 
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -82,8 +82,8 @@ class Tensor:
     _grad: Any
     _node: Any
     _view: View | None
-    construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
-    current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
+    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
+    _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
     if TYPE_CHECKING:  # what ops/methods.py installs
 
@@ -111,7 +111,7 @@ class Tensor:
 
     @briefly
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        return Tensor.construct(cls, *args, **kwargs)
+        return Tensor._construct(cls, *args, **kwargs)
 
     @property
     def _cell(self) -> list[Any] | None:
@@ -278,13 +278,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was not computed by a recorded operation."""
-        node = self._node if self._view is None else Tensor.current(self, True)
+        node = self._node if self._view is None else Tensor._current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph's node that computed this tensor; None for a leaf."""
-        node = self._node if self._view is None else Tensor.current(self, True)
+        node = self._node if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node
@@ -359,7 +359,7 @@ class Tensor:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if _without_node(self) or self.retains_grad:
             return
-        hooks = hooks_of(Tensor.current(self))
+        hooks = hooks_of(Tensor._current(self))
         hooks.retaining = Handle(hooks.tensor, Retain(self)).id
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -376,7 +376,7 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
         hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
         return Handle(hooks, hook)

@@ -237,7 +237,7 @@ def tolist(input: Tensor) -> Any:
     return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
 
 
-@surface(function=False)
+@surface(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
@@ -249,9 +249,6 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     if input.dtype is dtypes.bfloat16 and not force:
         raise TypeError("Got unsupported ScalarType BFloat16")
     return on_cpu(input)
-
-
-surface(function=False, name="numpy")(numpy_)
 
 
 @briefly

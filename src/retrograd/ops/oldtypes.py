@@ -90,7 +90,7 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
     return out
 
 
-Tensor.construct = staticmethod(_construct)
+Tensor._construct = staticmethod(_construct)
 
 
 class _OldTypes(type):
