@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter
 from types import ModuleType
 
@@ -94,3 +95,42 @@ def test_star_imports_functions_and_not_modules() -> None:
     exec("from retrograd import *", given)
     assert {"add", "Tensor", "float32", "pi"} <= given.keys()
     assert not {name for name, value in given.items() if isinstance(value, ModuleType)}
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "words"),
+    [
+        (
+            "import retrograd.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrograd; see ",
+        ),
+        (
+            "import retrograd.nn.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nn.nowhere' (not in retrograd; ",
+        ),
+        (
+            "from retrograd.nowhere import x",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrogra",
+        ),
+        ("import retrograd.jit", ModuleNotFoundError, "No module named 'retrograd.jit' (left out of retrograd on purp"),
+        ("from retrograd import nowhere", ImportError, "cannot import name 'nowhere' from 'torch' (not in retrograd; "),
+        (
+            "retrograd.autograd.graph.nowhere",
+            AttributeError,
+            "module 'torch.autograd.graph' has no attribute 'nowhere' (",
+        ),
+        (
+            "retrograd.autograd.function.nowhere",
+            AttributeError,
+            "module 'torch.autograd.function' has no attribute 'no",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_without_the_import_hook_too(program: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        exec(program, {"retrograd": ours("torch")})
+    assert type(caught.value) is kind and str(caught.value).startswith(words)
+    assert importlib.util.find_spec("retrograd.nowhere") is None  # to ask is no mistake

@@ -1,8 +1,8 @@
 """What is said about a name of PyTorch that retrograd does not have, and which names a module shows.
 
-Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the import hook
-(``retrograd.shim``) says the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is
-looked up in ``left_out.py``. Knows no operation.
+Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
+the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
+``left_out.py``. Knows no operation.
 """
 
 from __future__ import annotations
@@ -68,6 +68,21 @@ def absent(module_name: str) -> Callable[[str], Any]:
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+class Absences:
+    """A finder, the last one, of the modules of a package: an error that names the module and points to the page."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for what is to be imported and is not there; nothing if it is only asked for."""
+        if fullname.partition(".")[0] == self.package:
+            # importlib has called; whoever called it says whether this is an import or only a question.
+            asking = getattr(sys.modules.get("importlib.util"), "find_spec", None)
+            if sys._getframe(2).f_code is not getattr(asking, "__code__", None):
+                raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
 
 
 #: What stands in the package for its own use.
