@@ -142,7 +142,7 @@ def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
 
 
 def test_text(tmp_path: Path) -> None:
-    stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, '__file__' in globals())\n1 / 0\n"
+    stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, __file__)\n1 / 0\n"
     ours, pythons = command("run", "-", "-x", given=stdin), command("-", "-x", given=stdin, python=True)
     assert (ours.stdout, ours.stderr, ours.returncode) == (pythons.stdout, pythons.stderr, pythons.returncode)
     done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
