@@ -47,7 +47,7 @@ _FEW = f"self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 els
 _FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
 
 
-@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
     inline=(*_FEW, _FEW_ONES))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
@@ -96,7 +96,7 @@ def sum(
     return sum_dim(input, dim, keepdim, out=out)
 
 
-@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
     inline=("0 < " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
