@@ -75,7 +75,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, Node=full_class(op), view_of=view_of, View=views.View,
-        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output,
+        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=where.brief,
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
     )  # fmt: skip
@@ -167,7 +167,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if public:
             lines.append(f"    if {'rest' if public == 'method' else 'rest or out is not None'}: {slow[:-1]}, rest)")
         if op.several or count == 0:
-            return [*lines, f"    {slow}"]
+            return _brief([*lines, f"    {slow}"])
         if not public:
             lines.append(f"    if out is not None: {slow}")
     else:
@@ -209,8 +209,14 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     needed, call = _call(plan, front)
     done = _done(plan, call)
     # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
-    return [*lines, "    try:", *([f"        if {needed}:", *_lines(*done)] if needed else done),
-            "    except Exception: pass", f"    {slow}"]  # fmt: skip
+    return _brief([*lines, "    try:", *([f"        if {needed}:", *_lines(*done)] if needed else done),
+                   "    except Exception: pass", f"    {slow}"])  # fmt: skip
+
+
+def _brief(lines: list[str]) -> list[str]:
+    """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
+    caught = ["    except Exception as _error:", "        _error = brief(_error)"]
+    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*where.RAISE))]
 
 
 class Plan:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..core.where import warn
 from ..kernels.summing import FEW, ONES, mean_along, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
@@ -47,7 +47,7 @@ _FEW = f"self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 els
 _FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
 
 
-@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
     inline=(*_FEW, _FEW_ONES))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
@@ -96,7 +96,7 @@ def sum(
     return sum_dim(input, dim, keepdim, out=out)
 
 
-@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
     inline=("0 < " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
@@ -303,11 +303,9 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
     if count_of(input._array.shape, dim) - correction <= 0:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
             f"numel divided by output numel).",
-            UserWarning,
-            stacklevel=4,
         )
 
 

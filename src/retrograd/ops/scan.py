@@ -141,8 +141,8 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
-    before = scanning.shifted(np, np.cumprod(self, dim), dim, 1, 1)
-    after = scanning.shifted(np, np.flip(np.cumprod(np.flip(self, dim), dim), dim), dim, -1, 1)
+    before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
+    after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
 
 
