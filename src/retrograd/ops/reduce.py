@@ -144,7 +144,12 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The mean of all elements, or over ``dim`` (an int or several)."""
+    """The mean of all elements, or over ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
+    tensor([2., 3.])
+    """
     if axis is not None or keepdims:
         dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
@@ -211,7 +216,12 @@ prod_dim.derivative(
 
 @surface()
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The product of all elements, or over ``dim``; integers are multiplied as int64."""
+    """The product of all elements, or over ``dim``; integers are multiplied as int64.
+
+    >>> import retrograd as torch
+    >>> torch.prod(torch.tensor([1, 2, 3]))
+    tensor(6)
+    """
     if dtype is not None:
         input = input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
@@ -306,7 +316,12 @@ def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
 
 @surface()
 def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
+    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``.
+
+    >>> import retrograd as torch
+    >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "var")
     return var_block(input, dim, correction, keepdim, out=kwargs.get("out"))
@@ -314,7 +329,12 @@ def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 @surface()
 def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
+    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``.
+
+    >>> import retrograd as torch
+    >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
+    tensor(0.8165)
+    """
     dim, correction, keepdim = _spread_arguments(args, kwargs)
     _freedom(input, dim, correction, "std")
     return std_block(input, dim, correction, keepdim, out=kwargs.get("out"))
@@ -822,7 +842,12 @@ def vector_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
+    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if p == "nuc":
         return F.svdvals(input).sum(-1, keepdim)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
@@ -857,5 +882,10 @@ logsumexp_block.derivative(
 
 @surface()
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
+    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
+
+    >>> import retrograd as torch
+    >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
     return logsumexp_block(input, dim, keepdim, out=out)
