@@ -141,7 +141,7 @@ def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     made = unwritten(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    if (loose or MISSING in (target.__defaults__ or ())) and not hasattr(target, "__wrapped__"):
+    if loose and not hasattr(target, "__wrapped__"):
         made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
     else:
         made.__wrapped__ = target  # type: ignore[attr-defined]

@@ -13,7 +13,6 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 from . import signatures
-from .operation import MISSING
 
 
 class Shown:
@@ -76,11 +75,7 @@ class ShownAsParsed:
         """PyTorch's parameters, or the function's own if PyTorch's stands in Python too."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
-            own = signature(self.__wrapped__)
-            given = [
-                each.replace(default=None) if each.default is MISSING else each for each in own.parameters.values()
-            ]
-            return own.replace(parameters=given)
+            return signature(self.__wrapped__)
         longest = max(known, key=lambda each: (len(each.parameters), each.spread))
         found = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
         for index, each in enumerate(longest.parameters):
