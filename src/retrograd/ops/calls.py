@@ -21,7 +21,7 @@ from ..core.views import bump, check_in_place, check_partial_overlap, current, r
 from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
 from .shown import Shown
 
@@ -257,21 +257,6 @@ def record(
         outs[0]._node = node
     _keep(op, node, tensors, arrays, params, outs)
     return node
-
-
-_counted: dict[tuple[type, int], type] = {}
-
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:

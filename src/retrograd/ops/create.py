@@ -91,9 +91,11 @@ def _filled(
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
     kind = dtype_of(name, dtype, None if out is None else out.dtype)
-    value = dtypes.converted(fill, kind)
     np = place_of(device)
-    array = np.zeros(size, kind) if fill.__class__ is int and fill == 0 else np.full(size, value.item(), kind)
+    if fill.__class__ is int and 0 <= fill <= 1:  # fits every dtype
+        array = np.ones(size, kind) if fill else np.zeros(size, kind)
+    else:
+        array = np.full(size, dtypes.converted(fill, kind).item(), kind)
     return into(out, array, dtype, requires_grad)
 
 
