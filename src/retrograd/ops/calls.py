@@ -23,6 +23,7 @@ from .generate import ufunc_of
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -320,6 +321,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 

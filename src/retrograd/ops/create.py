@@ -119,7 +119,13 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Ones of the given shape (ints, or one sequence)."""
+    """Ones of the given shape (ints, or one sequence).
+
+    >>> import retrograd as torch
+    >>> torch.ones(2, 3)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, layout, device, requires_grad)
 
 
@@ -232,7 +238,13 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The n × m identity matrix (``m`` is ``n`` by default)."""
+    """The n × m identity matrix (``m`` is ``n`` by default).
+
+    >>> import retrograd as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")

@@ -155,7 +155,13 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @surface(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, side by side along a new dimension ``dim``."""
+    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -510,7 +516,12 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if input is None or other is None or not isinstance(condition, Tensor):

@@ -71,7 +71,12 @@ index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_bl
 
 @surface(quick=index_select_block, guard="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy."""
+    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
+    tensor([[3, 4]])
+    """
     at = dimension(dim, input._array.ndim)
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -149,7 +154,13 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
 
 @surface(quick=gather_block, guard="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
-    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``."""
+    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
     return gather_block(input, index, _check_along("gather", input, dim, index), out=out)
 
 
