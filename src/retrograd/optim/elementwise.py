@@ -75,7 +75,9 @@ class Elementwise(Optimizer):
         if not state:
             state.update(self.fresh(group, param))
         numbers = self.numbers(group, state)
-        carry_out(type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers)
+        carry_out(
+            type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers
+        )
 
 
 def gradient(param: Tensor) -> Tensor:

@@ -170,7 +170,7 @@ class OnTensors:
 
     def choose(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """``x`` where ``condition`` holds, else ``y``."""
-        return LEVEL[Tensor].where(condition, x, y)
+        return x.where(condition, y)
 
     def kept(self, x: Any) -> Any:
         """A value that a node may save although its Tensor will be modified in place."""

@@ -159,16 +159,12 @@ class Optimizer:
         params = [each[1] if isinstance(each, tuple) else each for each in listed]
         names = [each[0] for each in listed if isinstance(each, tuple)]
         if names and len(names) != len(params):
-            raise ValueError(
-                "all optimizer params should be with/without names. Some param names are missing"
-            )
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
         for param in params:
             self._check_param(param)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
         named = bool(names) or "param_names" in param_group
         self._check_new(params, named)
         param_group["params"] = params
@@ -263,7 +259,7 @@ class Optimizer:
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
         numbers: dict[int, int] = {}
-        groups = []
+        groups: list[dict[str, Any]] = []
         for group in self.param_groups:
             packed = {key: value for key, value in group.items() if key != "params"}
             first = sum(len(each["params"]) for each in groups)
