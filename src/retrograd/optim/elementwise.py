@@ -27,6 +27,8 @@ class Elementwise(Optimizer):
     #: What ``capturable`` asks to be on a GPU, as the error has it, and where it could be.
     captured: ClassVar[str] = "params and state_steps"
     capturable_on: ClassVar[tuple[str, ...]] = _CAPTURABLE
+    #: Whether ``foreach`` and ``differentiable`` go together.
+    foreach_recorded: ClassVar[bool] = False
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         """The state of a parameter before its first step."""
@@ -54,7 +56,7 @@ class Elementwise(Optimizer):
         return loss
 
     def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        if group.get("foreach") and group.get("differentiable"):
+        if group.get("foreach") and group.get("differentiable") and not self.foreach_recorded:
             raise AssertionError("_foreach ops don't support autograd")
         fused = group.get("fused")
         for param in params:

@@ -110,6 +110,10 @@ class OnArrays:
             self.np.divide(out, self.number(scale), out)
         return self.np.add(out, self.number(eps), out)
 
+    def detached(self, x: Any) -> Any:
+        """``x`` itself, through which no gradient goes."""
+        return x
+
     # -- what modifies
 
     def set_(self, x: Any, y: Any) -> None:
@@ -126,7 +130,7 @@ class OnArrays:
 
     def maximum_(self, x: Any, y: Any) -> None:
         """The greater of the two."""
-        self.np.maximum(x, y, x)
+        self.np.maximum(x, y, out=x)
 
     def add_(self, x: Any, y: Any, scale: Any = 1) -> None:
         """``x + scale * y``."""
@@ -207,6 +211,9 @@ class OnTensors:
 
     def root(self, x: Tensor, scale: Any, eps: Any) -> Tensor:
         return self.kept(x).sqrt() / scale + eps
+
+    def detached(self, x: Tensor) -> Tensor:
+        return x.detach()
 
     def set_(self, x: Tensor, y: Tensor) -> None:
         x.copy_(y)

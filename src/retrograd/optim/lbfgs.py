@@ -56,7 +56,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = loss_of(closure)
-        loss, evaluations = float(first_loss), 1
+        loss, evaluations = _value(first_loss), 1
         state["func_evals"] += 1
         grad = self._gradient()
         if _is_small(grad, group["tolerance_grad"]):
@@ -81,7 +81,7 @@ class LBFGS(Optimizer):
                 self._go(t, direction)
                 calls = int(done != group["max_iter"])
                 if calls:  # after the last step nobody asks for the loss
-                    loss = float(loss_of(closure))
+                    loss = _value(loss_of(closure))
                     grad = self._gradient()
             evaluations += calls
             state["func_evals"] += calls
@@ -103,7 +103,7 @@ class LBFGS(Optimizer):
 
         def at(t: Any) -> _Point:
             self._go(t, direction)
-            loss, grad = float(loss_of(closure)), self._gradient()
+            loss, grad = _value(loss_of(closure)), self._gradient()
             for param, was in zip(params, start, strict=True):
                 param.copy_(was)
             return _Point(t, loss, grad, grad.dot(direction))
@@ -127,6 +127,10 @@ class LBFGS(Optimizer):
             begin += real.numel()
 
 
+def _value(loss: Any) -> float:
+    return loss.item() if isinstance(loss, Tensor) else float(loss)
+
+
 def _is_small(x: Tensor, tolerance: float) -> bool:
     return bool(x.abs().max() <= tolerance)
 
@@ -136,7 +140,8 @@ class _Memory:
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
-        self.d, self.t, self.grad, self.loss = (state.get(name) for name in ("d", "t", "prev_flat_grad", "prev_loss"))
+        self.d: Any = state.get("d")
+        self.t, self.grad, self.loss = (state.get(name) for name in ("t", "prev_flat_grad", "prev_loss"))
         self.scale = state.get("H_diag", 1)
         self.changes, self.moves, self.inverses = (state.get(name, []) for name in ("old_dirs", "old_stps", "ro"))
         self.alphas = state.get("al")
@@ -233,7 +238,7 @@ def _zoom(
     stuck = False
     while tries < most and not abs(ends[1].t - ends[0].t) * longest < SHORTEST:
         least, greatest = sorted(end.t for end in ends)
-        t = _between(*ends, least, greatest)
+        t = _between(ends[0], ends[1], least, greatest)
         # A minimum so near to an end twice running (or beyond it) makes no progress: go a tenth of the way inwards.
         margin = 0.1 * (greatest - least)
         close = min(greatest - t, t - least) < margin

@@ -140,11 +140,11 @@ class Optimizer:
                         self.state[param][name] = counter(float(value))
 
     def __repr__(self) -> str:
-        lines = [f"{self.__class__.__name__} ("]
+        shown = f"{self.__class__.__name__} ("
         for index, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {index}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join([*lines, ")"])
+            options = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            shown += f"\nParameter Group {index}\n{''.join(options)}"
+        return shown + ")"
 
     # -- groups
 

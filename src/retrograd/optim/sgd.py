@@ -26,6 +26,7 @@ class SGD(Elementwise):
     tensor([0.5000, 1.0000], requires_grad=True)
     """
 
+    foreach_recorded = True
     later_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 
     def __init__(
@@ -73,7 +74,7 @@ def _with_momentum(
 ) -> None:  # fmt: skip
     grad = F.direction(param, grad, weight_decay, maximize)
     if first:
-        F.set_(buffer, grad)
+        F.set_(buffer, F.detached(grad))
     else:
         F.mul_(buffer, momentum)
         F.add_(buffer, grad, 1 - dampening)
