@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.absent import absent
+from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
 from .adagrad import Adagrad
@@ -35,5 +36,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SGD",
+    "lr_scheduler",
+    "swa_utils",
 ]
 __getattr__ = absent(__name__)

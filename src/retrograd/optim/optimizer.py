@@ -57,6 +57,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
+        if self._opt_called is False:
+            self._opt_called = True
         out = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_post_hooks.values()) if outermost else ():
             hook(self, args, kwargs)
@@ -90,11 +92,14 @@ class Optimizer:
     defaults: dict[str, Any]
     state: defaultdict[Any, Any]
     param_groups: list[dict[str, Any]]
+    _step_watched: Any
 
     #: Options that old pickles and checkpoints lack, and what they were then.
     later_options: dict[str, Any] = {}
     #: What is a Tensor in the state now and was a number once.
     counted: tuple[str, ...] = ("step",)
+    #: Whether a step was made since somebody watches; None as long as nobody does.
+    _opt_called: bool | None = None
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -201,6 +206,16 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move the parameters once; ``closure``, if given, computes the loss and its gradients anew and returns it."""
         raise NotImplementedError
+
+    def watch_steps(self) -> None:
+        """Take note of whether steps are made from now on (a schedule of learning rates warns if they are not)."""
+        if self._opt_called is None:
+            self._opt_called = False
+            self._step_watched = self.__dict__.get("step")
+
+    def step_was_replaced(self) -> bool:
+        """Whether ``step`` of this optimiser has been set to another function since it is being watched."""
+        return self.__dict__.get("step") is not self._step_watched
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take away the gradients of all parameters, or (``set_to_none=False``) fill them with zeros."""
