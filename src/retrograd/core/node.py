@@ -25,7 +25,10 @@ class Handle:
     next_id: ClassVar[Iterator[int]] = count()
 
     def __init__(self, hooks: Any, hook: Any, *notes: Any) -> None:
-        """``hooks`` must be open to weak references. ``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called."""
+        """``hooks`` must be open to weak references.
+
+        ``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called.
+        """
         self.id = next(Handle.next_id)
         self._places = tuple([weakref.ref(each) for each in (hooks, *notes)])
         hooks[self.id] = hook

@@ -3,9 +3,35 @@
 from __future__ import annotations
 
 from ...core.absent import absent
-from . import activation, container, lazy, linear, module
+from . import (
+    activation,
+    adaptive,
+    batchnorm,
+    channelshuffle,
+    container,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    fold,
+    instancenorm,
+    lazy,
+    linear,
+    loss,
+    module,
+    normalization,
+    padding,
+    pixelshuffle,
+    pooling,
+    sparse,
+    upsampling,
+    utils,
+)
 
-_TOPICS = (module, container, linear, activation, lazy)
+_TOPICS = (
+    module, container, linear, conv, pooling, padding, activation, dropout, loss, distance, flatten, fold, pixelshuffle,
+    channelshuffle, upsampling, batchnorm, instancenorm, normalization, sparse, adaptive, lazy,
+)  # fmt: skip
 __all__: list[str] = []
 for _topic in _TOPICS:
     for _name in _topic.__all__:

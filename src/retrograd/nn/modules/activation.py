@@ -195,7 +195,6 @@ class Softshrink(Module):
 class PReLU(Module):
     """``x`` where it is positive, else ``weight * x``; the weight (one, or one a channel) is a parameter."""
 
-    __constants__ = ["num_parameters"]
     weight: Any
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:

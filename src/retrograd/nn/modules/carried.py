@@ -12,6 +12,7 @@ between the parentheses when the layer is printed. It is written as Python and c
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 from ...ops.losses import chosen
@@ -21,6 +22,7 @@ from .module import Module
 Layer = TypeVar("Layer", bound=type)
 #: Old arguments of losses: they are folded into ``reduction`` and not kept.
 LEGACY = ("size_average", "reduce")
+REQUIRED: Any = object()
 
 
 @dataclass_transform(eq_default=False)
@@ -40,18 +42,16 @@ def carries(
     """
 
     def declare(cls: Layer) -> Layer:
-        space = {"Module": Module, "function": function, "chosen": chosen}
         fields = _fields(cls)
-        given = [name for name in fields if name != "_"]
-        kept = [name for name in given if name not in LEGACY]
-        cls.__constants__ = kept  # type: ignore[attr-defined]
-        lines = [f"def __init__(self{_parameters(cls, fields, space)}):", "    Module.__init__(self)"]
-        if "size_average" in given:
-            lines.append("    reduction = chosen(size_average, reduce, reduction)")
-        lines += [
-            f"    self.register_buffer({name!r}, {name})" if name in buffers else f"    self.{name} = {name}"
-            for name in kept
-        ]
+        kept = [name for name in fields if name not in LEGACY and name != "_"]
+        space: dict[str, Any] = {"Module": Module, "function": function, "chosen": chosen}
+        lines = [f"def __init__(self{_parameters(fields, space)}):", "    Module.__init__(self)"]
+        if "size_average" in fields:
+            lines.append("    if size_average is not None or reduce is not None:")
+            lines.append("        reduction = chosen(size_average, reduce, reduction)")
+        for name in kept:
+            register = f"self.register_buffer({name!r}, {name})" if name in buffers else f"self.{name} = {name}"
+            lines.append(f"    {register}")
         if hasattr(cls, "_settle"):
             lines.append("    self._settle()")
         _write(cls, "__init__", lines, space)
@@ -59,9 +59,8 @@ def carries(
         if "extra_repr" not in cls.__dict__:
             cls.extra_repr = _extra_repr  # type: ignore[attr-defined]
         if function is not None and "forward" not in cls.__dict__:
-            operands = ", ".join(each.partition("=")[0] for each in takes.split(", "))
             own = [f"{name}=self.{name}" for name in kept] + [f"{name}={code}" for name, code in fixed.items()]
-            call = f"function({', '.join([operands, *own])})"
+            call = f"function({', '.join([takes, *own])})"
             _write(cls, "forward", [f"def forward(self, {takes}):", f"    return {call}"], space)
             cls.forward.__doc__ = f"``{function.__name__}`` of ``{takes}`` with the layer's arguments."  # type: ignore
         return cls
@@ -69,26 +68,31 @@ def carries(
     return declare
 
 
-def _fields(cls: type) -> dict[str, str]:
-    """The arguments of a layer: what its class, and the declared classes that it stands on, annotate."""
-    fields: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if base is cls or "_shown" in base.__dict__:
-            fields.update(base.__dict__.get("__annotations__", {}))
+def _fields(cls: Any) -> dict[str, Any]:
+    """The arguments of a layer and their defaults: what its class, and the declared class that it stands on, annotate.
+
+    The defaults are taken off the class, where they would hide what is registered under these names.
+    """
+    fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
+    for name in get_annotations(cls):
+        fields[name] = cls.__dict__.get(name, REQUIRED)
+        if name in cls.__dict__:
+            delattr(cls, name)
+    cls._given = fields
     return fields
 
 
-def _parameters(cls: type, fields: dict[str, str], space: dict[str, Any]) -> str:
+def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
     """The arguments as the parameters of a function, with their defaults, which go into its globals."""
     shown = ""
-    for name, kind in fields.items():
-        if kind == "KW_ONLY":
+    for name, default in fields.items():
+        if name == "_":
             shown += ", *"
-        elif hasattr(cls, name):
-            space[f"default_{name}"] = getattr(cls, name)
-            shown += f", {name}=default_{name}"
-        else:
+        elif default is REQUIRED:
             shown += f", {name}"
+        else:
+            space[f"default_{name}"] = default
+            shown += f", {name}=default_{name}"
     return shown
 
 

@@ -35,7 +35,6 @@ class Linear(Module):
     torch.Size([128, 30])
     """
 
-    __constants__ = ["in_features", "out_features"]
     weight: Any
     bias: Any
 
@@ -82,7 +81,6 @@ class Bilinear(Module):
     torch.Size([128, 40])
     """
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]
     weight: Any
     bias: Any
 
@@ -91,7 +89,7 @@ class Bilinear(Module):
         dtype: Any = None,
     ) -> None:  # fmt: skip
         if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
         super().__init__()
         self.in1_features = in1_features
         self.in2_features = in2_features

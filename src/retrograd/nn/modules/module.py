@@ -71,7 +71,6 @@ class Module(Stateful):
     call_super_init: ClassVar[bool] = False
     dump_patches: ClassVar[bool] = False
     T_destination: ClassVar[Any] = Mapping
-    __constants__: ClassVar[list[str]]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
