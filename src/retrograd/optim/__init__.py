@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -39,4 +39,4 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from .combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .factors import (
@@ -25,4 +25,4 @@ __all__ = [
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

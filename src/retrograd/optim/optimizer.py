@@ -18,6 +18,7 @@ from ..core.modes import recording, set_recording
 from ..core.node import Handle
 from ..core.tensor import Tensor
 from ..ops.cast import typename
+from ..ops.data import tensor
 
 
 class _Required:
@@ -364,7 +365,7 @@ def counter(start: float = 0.0, floats: Any = None) -> Tensor:
     """A Tensor that counts steps: in float64 where that is the default, else float32, which counts to 2**24."""
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
-    return Tensor.construct(Tensor).new_tensor(start, dtype=floats)
+    return tensor(start, dtype=floats)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from ...core.absent import absent
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
-from ...ops.create import empty, ones, tensor, zeros
+from ...ops.create import empty, ones, zeros
+from ...ops.data import tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
