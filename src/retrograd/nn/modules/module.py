@@ -68,6 +68,7 @@ class Module(Stateful):
     """
 
     training: bool
+    _is_full_backward_hook: bool | None
     call_super_init: ClassVar[bool] = False
     dump_patches: ClassVar[bool] = False
     T_destination: ClassVar[Any] = Mapping

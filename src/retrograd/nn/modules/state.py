@@ -30,8 +30,6 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
-
 
 IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
