@@ -127,6 +127,7 @@ class Module(Stateful):
             if isinstance(value, Buffer):
                 if "_buffers" not in space:
                     raise AttributeError("cannot assign buffer before Module.__init__() call")
+            if isinstance(value, Buffer) and name not in self._parameters and name not in self._modules:
                 self._forget(name, "_buffers")
                 self.register_buffer(name, value, getattr(value, "persistent", True))
                 return

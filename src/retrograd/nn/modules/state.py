@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from ...core.modes import no_grad
 from ...core.node import Handle
-from ...core.size import Size
 from ...core.tensor import Tensor
 from ..parameter import Parameter, is_lazy
 
@@ -231,12 +230,12 @@ def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) 
             f"received {type(value)}"
         )
     if not is_lazy(own):
-        if not own._array.ndim and value._array.ndim == 1 and not assign:
+        if not own.ndim and len(value.shape) == 1 and not assign:
             value = value[0]
-        if value._array.shape != own._array.shape:
+        if value.shape != own.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {Size(value._array.shape)} from checkpoint, the shape "
-                f"in current model is {own.shape}."
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current "
+                f"model is {own.shape}."
             )
     try:
         with no_grad():
