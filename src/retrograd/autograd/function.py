@@ -19,9 +19,11 @@ from ..core import where
 from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
+from ..core.packing import Packed, saving_hooks
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..ops.calls import INFERENCE_SAVED
+from ..ops.saved import FREED, SavedTensor
 from ..ops.shape import alias
 
 
@@ -56,6 +58,50 @@ class _SavedTensor:
         if cell and cell[0] != self.seen:
             raise stale(node, self.given._array, cell, self.seen, current(self.given))
         return self.given
+
+
+class _SavedPacked:
+    """A Tensor that a node saved while saved-tensor hooks were active."""
+
+    __slots__ = ("packed", "place", "position")
+
+    def __init__(self, packed: Packed, place: Any, position: int | None) -> None:
+        self.packed, self.place, self.position = packed, place, position
+
+    def tensor(self, node: Any) -> Tensor:
+        found = self.packed.unpack()
+        place, array = self.place, found._array
+        if self.position is not None:
+            place = node if node.single else Output(node, self.position, array.shape, array.dtype)
+        return found if place is None or array.dtype.kind not in "fcV" else at_place(array, [0, None], place)
+
+
+class _RawSaved(SavedTensor):
+    """What ``ctx._raw_saved_tensors`` gives: the ``index``-th of the saved tensors."""
+
+    __slots__ = ("_index", "_node")
+    __module__ = "torch._C._autograd"
+
+    def __init__(self, node: Any, index: int) -> None:
+        self._node, self._index = node, index
+
+    def held(self) -> Any:
+        saved = self._node.saved
+        value = FREED if saved is None else saved[self._index]
+        if value is None or value is FREED:
+            return value
+        return value.packed if value.__class__ is _SavedPacked else value.tensor(self._node)
+
+    def hold(self, packed: Packed) -> None:
+        node, saved = self._node, list(self._node.saved)
+        value = saved[self._index]
+        of_result = value.__class__ is _SavedResult
+        place = None if of_result else current(value.given)
+        saved[self._index] = _SavedPacked(packed, place, value.position if of_result else None)
+        node.saved = tuple(saved)
+
+
+_RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
@@ -130,6 +176,12 @@ class BackwardCFunction(FunctionCtx, Node):
         return tuple(None if each is None else each.tensor(self) for each in self.saved)
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        if self.saved is None:
+            raise freed(self)
+        return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         given = (grad,) if self.single else grad
@@ -343,7 +395,12 @@ def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
         raise TypeError(
             f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}"
         )
-    return _SavedResult(each, results[id(each)]) if id(each) in results else _SavedTensor(each)
+    position = results.get(id(each))
+    kept = _SavedTensor(each) if position is None else _SavedResult(each, position)
+    hooks = saving_hooks()
+    if hooks is None:
+        return kept
+    return _SavedPacked(Packed(each, *hooks), current(each) if position is None else None, position)
 
 
 def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:

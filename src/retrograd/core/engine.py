@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
+from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any
@@ -46,19 +47,25 @@ def sweep(
     before = recording()
     if before is not record:
         set_recording(record)
+    plan = token = None
     try:
+        if wanted is not None or AccumulateGrad.hooked:
+            plan = Plan(roots, wanted)
+            token = _running.set(plan)
         if record:  # the operations see to NumPy's warnings themselves
-            _sweep(roots, keep, record, wanted, write)
+            _sweep(roots, keep, record, wanted, write, plan)
         else:
             with numpy.errstate(all="ignore"):
-                _sweep(roots, keep, record, wanted, write)
+                _sweep(roots, keep, record, wanted, write, plan)
     finally:
+        if token is not None:
+            _running.reset(token)
         if recording() is not before:
             set_recording(before)
 
 
 def _sweep(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
     """The loop. The next place to serve and its gradient are kept in two locals, so that along a chain neither the
     heap nor ``pending`` is touched, and nodes with one edge, the most common by far, are served on a short way.
@@ -66,8 +73,8 @@ def _sweep(
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
     inner: dict[Any, bool] = {}
-    if wanted is not None or AccumulateGrad.hooked:
-        flow, inner, awaited = _survey(roots, wanted)
+    if plan is not None:
+        flow, inner, awaited = plan.flow, plan.inner, plan.awaited
     pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
     owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
     leaves: dict[Any, None] = {}  # leaves that got something, in order
@@ -221,17 +228,48 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     return grads
 
 
-def _survey(
-    roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None
-) -> tuple[set[Any] | None, dict[Any, bool], dict[Any, int] | None]:
+class Plan:
     """What a sweep that is asked for more than the gradients of all leaves must know of the graph beforehand.
 
-    The places that gradients are to reach (None: all), the wanted ones among them that are not leaves, each with
-    whether it leads to another, and how many gradients each leaf will be sent. The latter only if any leaf ever had a
-    hook (see Note [The order of leaves]).
+    ``seen``: the places that gradients can reach, but leaves. ``flow``: those that they are to reach (None: all).
+    ``inner``: the wanted ones that are not leaves, each with whether it leads to another. ``awaited``: how many gradients
+    each leaf will be sent, if any leaf ever had a hook (see Note [The order of leaves]).
     """
+
+    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
+        self.seen = _reached([place for place, _ in roots])
+        self.flow: set[Any] | None = None
+        self.inner: dict[Any, bool] = {}
+        if wanted is not None:
+            self._narrow(wanted)
+        self.awaited: dict[Any, int] | None = None
+        if AccumulateGrad.hooked:
+            self.awaited = _awaited(roots, self.seen if self.flow is None else self.flow, wanted)
+
+    def _narrow(self, wanted: dict[Any, Any]) -> None:
+        flow = self.flow = set(wanted)
+        for place in sorted(self.seen, key=_by_age, reverse=True):
+            if place.lone:
+                leads = place.edge in flow
+            elif place.__class__ is Output:
+                leads = place.node in flow
+            else:
+                leads = not flow.isdisjoint(place.edges)
+            if place in flow:
+                self.inner[place] = leads
+            elif leads:
+                flow.add(place)
+
+    def serves(self, place: Any) -> bool:
+        """Whether the sweep comes to ``place``."""
+        if place.__class__ is AccumulateGrad:
+            return self.awaited is not None and place in self.awaited
+        return place in self.seen and (self.flow is None or place in self.flow)
+
+
+def _reached(stack: list[Any]) -> set[Any]:
+    """All places that lie below those in ``stack``, and these, but leaves."""
     seen: set[Any] = set()
-    stack = [place for place, _ in roots]
     while stack:
         place = stack.pop()
         while place not in seen and place.__class__ is not AccumulateGrad:
@@ -242,22 +280,12 @@ def _survey(
                 )
                 break
             place = place.edge
-    flow = None
-    inner: dict[Any, bool] = {}
-    if wanted is not None:
-        flow = set(wanted)
-        for place in sorted(seen, key=_by_age, reverse=True):
-            if place.lone:
-                leads = place.edge in flow
-            elif place.__class__ is Output:
-                leads = place.node in flow
-            else:
-                leads = not flow.isdisjoint(place.edges)
-            if place in flow:
-                inner[place] = leads
-            elif leads:
-                flow.add(place)
-    return flow, inner, _awaited(roots, seen if flow is None else flow, wanted) if AccumulateGrad.hooked else None
+    return seen
+
+
+_running: ContextVar[Plan | None] = ContextVar("running", default=None)
+#: The plan of the sweep that is running in this thread, if it has one.
+running = _running.get
 
 
 _by_age = attrgetter("number")

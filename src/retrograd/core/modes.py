@@ -4,7 +4,9 @@ All the package's implicit state of this kind lives here, set by context classes
 context variables: one value per thread (and per asyncio task), read in 15 ns where ``threading.local`` takes 40.
 
 In inference mode nothing is recorded whatever else is switched on. So that hot paths need to read one variable only,
-"recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``.
+"recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``. Likewise "recording
+is on, and somebody watches what is saved" is a value of its own that counts as true: ``WATCHED``. Generated callers record
+by themselves only where the value is exactly True, so that a hook costs nothing where there is none.
 """
 
 from __future__ import annotations
@@ -22,19 +24,28 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 MASKED: Final = None
-_grad: ContextVar[bool | None] = ContextVar("grad", default=True)
+WATCHED: Final = "watched"
+_grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
+_watched: ContextVar[bool] = ContextVar("watched", default=False)
 
 #: Whether operations are being recorded now (true or false). What hot paths call.
 recording: Final[Callable[[], Any]] = _grad.get
 in_inference: Final = _inference.get
 
 
-def set_recording(enabled: bool | None) -> bool | None:
+def set_recording(enabled: Any) -> Any:
     """Record from now on, or not; returns what was, to be put back with this function. Never in inference mode."""
     before = _grad.get()
-    _grad.set(False if enabled is False else MASKED if _inference.get() else True)
+    _grad.set(False if enabled is False else MASKED if _inference.get() else WATCHED if _watched.get() else True)
     return before
+
+
+def set_watched(watched: bool) -> None:
+    """From now on let all that is recorded take the readable way, where hooks see what is saved; or no longer."""
+    _watched.set(watched)
+    if _grad.get():
+        _grad.set(WATCHED if watched else True)
 
 
 def is_grad_enabled() -> bool:

@@ -30,6 +30,7 @@ from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
+from .packing import before_writing
 from .tensor import Tensor, address, element_strides, memory_of
 
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
@@ -199,6 +200,8 @@ def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: A
 
 def check_in_place(x: Tensor, recorded: bool) -> None:
     """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients."""
+    for tell in before_writing:
+        tell(x)
     if x._cell is None and not in_inference():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "

@@ -16,12 +16,14 @@ import numpy
 from ..core import devices, dtypes, views, where
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
+from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
 from .generate import ufunc_of
 from .interpret import innermost
 from .nodes import FIXED, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .saved import in_order, packed_class
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -272,9 +274,18 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
     return _counted[key]
 
 
+def watched(
+    op: Any, tensors: tuple[Any, ...], arrays: tuple[Any, ...], params: tuple[Any, ...], edges: tuple[Any, ...], outs: Any
+) -> None:
+    """Record a call whose results are there already, made by a generated caller that leaves recording to us."""
+    if any(edge is not None for edge in edges):
+        record(op, tensors, arrays, params, outs, edges)
+
+
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` what the rules of the edges in use need."""
-    for each in op.saved():
+    """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
+    hooks = saving_hooks()
+    for each in op.saved() if hooks is None else in_order(op.saved()):
         if not any(node.edges[i] is not None for i in each.rules):
             continue
         name = each.name
@@ -299,7 +310,11 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(INFERENCE_SAVED)
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
+            if hooks is not None and isinstance(source, Tensor):
+                value = Packed(source if shared else wrap(value), *hooks)
         setattr(node, f"s_{name}", value)
+    if hooks is not None:
+        node.__class__ = packed_class(type(node))
 
 
 INFERENCE_SAVED = (
@@ -341,6 +356,8 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 def at_hand(x: Any) -> bool:
     """Whether the memory of ``x`` may be written at once: nothing to record, to check or to convert."""
     if type(x) not in PLAIN or x._view is not None or x._cell is None or (x._node is not None and recording()):
+        return False
+    if before_writing:
         return False
     array = x._array
     return array.__class__ is numpy.ndarray and array.base is None and array.dtype in (F32, F64)

@@ -216,9 +216,19 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     if op.in_order:
         lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
-    lines += _lines(*_lines(*_record(op, names)))
-    # Outside the handler, so that an error raised there does not drag this one along.
-    lines += ["        return _y", "    except Exception: pass", f"    {slow}"]
+    recorded = _record(op, names)
+    if recorded:
+        lines += ["        if _m is True:", *_lines(*_lines(*_lines(*recorded, "return _y")))]
+    else:
+        lines.append("        return _y")
+    # Outside the handler, so that an error raised there does not drag this one along; likewise what hooks raise.
+    lines.append("    except Exception: pass")
+    if recorded:
+        edges = "".join(f"_n{i}, " for i in range(count))
+        lines.append("    else:")
+        lines.append(f"        watched(op, ({', '.join(names)},), ({operands},), ({params}), ({edges}), (_y,))")
+        lines.append("        return _y")
+    lines.append(f"    {slow}")
     return lines
 
 
@@ -253,7 +263,8 @@ def _fresh_result() -> list[str]:
         "        _y = new(Tensor)",
         "        _y._array = _r",
         "        _y._view = _y._grad = _y._node = _y._count = None",
-        "        if not recording():",
+        "        _m = recording()",
+        "        if not _m:",
         "            if in_inference(): _y._count = ()",
         "            return _y",
     ]
@@ -261,7 +272,8 @@ def _fresh_result() -> list[str]:
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
-        f"        if not recording(): return view_of({names[0]}, _r)",
+        "        _m = recording()",
+        f"        if not _m: return view_of({names[0]}, _r)",
         f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._count",
         f"        if _c is None: _c = {names[0]}._count = [0, None]",
         "        _y._array, _y._count, _y._view = _r, _c, _v",

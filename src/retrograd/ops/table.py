@@ -196,7 +196,7 @@ def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
     """
     space: dict[str, Any] = {
         "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
-        "public": public,
+        "public": public, "watched": calls.watched,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
