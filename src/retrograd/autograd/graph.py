@@ -7,11 +7,12 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy
 
 from ..core import engine, packing
+from ..core.absent import absent
 from ..core.node import AccumulateGrad, Handle, Output
 from ..core.node import Node as RecordedNode
 from ..core.tensor import Tensor, at_place, wrap
@@ -231,27 +232,25 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 class _Kept:
     """A saved tensor that may be written to: a copy of its numbers is made first."""
 
-    __slots__ = ("__weakref__", "array", "cell", "context")
+    __slots__ = ("__weakref__", "array", "cell")
 
-    def __init__(self, tensor: Tensor, context: AllowMutation) -> None:
-        self.array, self.cell, self.context = tensor._array, tensor._cell, context
+    def __init__(self, tensor: Tensor) -> None:
+        self.array, self.cell = tensor._array, tensor._cell
 
 
 class AllowMutation:
     """What :func:`allow_mutation_on_saved_tensors` gives: the tensors saved within it."""
 
     def __init__(self) -> None:
-        self.kept: WeakSet[_Kept] = WeakSet()
+        self.kept: WeakValueDictionary[int, _Kept] = WeakValueDictionary()  # by the numbers of their arrays
         self.over = False
 
     def pack(self, tensor: Tensor) -> _Kept:
         """Remember a tensor; one that is saved twice is remembered once."""
-        for each in self.kept:
-            if each.array is tensor._array:
-                return each
-        made = _Kept(tensor, self)
-        self.kept.add(made)
-        return made
+        found = self.kept.get(id(tensor._array))
+        if found is None:
+            found = self.kept[id(tensor._array)] = _Kept(tensor)
+        return found
 
     def unpack(self, kept: _Kept) -> Tensor:
         """The tensor as it was when it was saved."""
@@ -264,9 +263,9 @@ class AllowMutation:
 
     def copy(self, tensor: Tensor) -> None:
         """``tensor`` is going to be written to: copy what was saved of its memory."""
-        for each in list(self.kept):
+        for number, each in list(self.kept.items()):
             if each.cell is tensor._cell:
-                self.kept.discard(each)
+                del self.kept[number]
                 each.array = each.array.copy()
 
 
@@ -309,3 +308,4 @@ __all__ = [
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
     "set_retain_grad_last",
 ]  # fmt: skip
+__getattr__ = absent(__name__)
