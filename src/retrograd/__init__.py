@@ -10,13 +10,14 @@ import warnings as _warnings
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, linalg, nn, random, signal, special
+from . import autograd, cuda, fft, linalg, nn, random, signal, special, utils
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
 from .core import tensor as _tensor
 from .core import where as _where
+from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
 from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from .core.modes import (

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy
 
-from ..core import where
+from ..core import anomaly, where
 from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
@@ -343,6 +343,8 @@ class Function(metaclass=FunctionMeta):
         recorded = recording() and any(place is not None for place in places.values())
         ctx.number, ctx.hooks = next_number(), None
         ctx.code, ctx.instruction = where.caller()
+        if anomaly.setting.enabled:
+            anomaly.note(ctx)
         with no_grad():
             output = cls.forward(*args) if split else cls.forward(ctx, *args)
             if split:
@@ -395,12 +397,19 @@ def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
         raise TypeError(
             f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}"
         )
-    position = results.get(id(each))
-    kept = _SavedTensor(each) if position is None else _SavedResult(each, position)
+    return kept(each, results.get(id(each)))
+
+
+def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
+    """A tensor saved for later, as hooks have packed it if there are any: ``.tensor(node)`` gives it back to its node.
+
+    ``position``: which of the node's own results it is, if any.
+    """
+    saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
     hooks = saving_hooks()
     if hooks is None:
-        return kept
-    return _SavedPacked(Packed(each, *hooks), current(each) if position is None else None, position)
+        return saved
+    return _SavedPacked(Packed(tensor, *hooks), current(tensor) if position is None else None, position)
 
 
 def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy
 
+from . import anomaly
 from .devices import module_of
 from .dtypes import of
 from .levels import level_of
@@ -75,6 +76,9 @@ def _sweep(
     inner: dict[Any, bool] = {}
     if plan is not None:
         flow, inner, awaited = plan.flow, plan.inner, plan.awaited
+    if anomaly.setting.enabled:
+        anomaly.begin()
+        inner = {**inner, None: False}  # sends every place the long way
     pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
     owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
     leaves: dict[Any, None] = {}  # leaves that got something, in order
@@ -221,6 +225,8 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
             grad = _before_node(place, tuple(grad), record)
     if grad is None:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
+    elif anomaly.setting.enabled:
+        grads = anomaly.run(place, grad, edges, keep)
     else:
         grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
     if place.hooks is not None and place.hooks.after:

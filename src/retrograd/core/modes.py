@@ -27,7 +27,7 @@ MASKED: Final = None
 WATCHED: Final = "watched"
 _grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
-_watched: ContextVar[bool] = ContextVar("watched", default=False)
+_watched: ContextVar[frozenset[str]] = ContextVar("watched", default=frozenset())
 
 #: Whether operations are being recorded now (true or false). What hot paths call.
 recording: Final[Callable[[], Any]] = _grad.get
@@ -41,11 +41,12 @@ def set_recording(enabled: Any) -> Any:
     return before
 
 
-def set_watched(watched: bool) -> None:
-    """From now on let all that is recorded take the readable way, where hooks see what is saved; or no longer."""
-    _watched.set(watched)
+def set_watched(who: str, watched: bool) -> None:
+    """From now on let all that is recorded take the readable way, where ``who`` sees what is saved; or no longer."""
+    watchers = _watched.get() | {who} if watched else _watched.get() - {who}
+    _watched.set(watchers)
     if _grad.get():
-        _grad.set(WATCHED if watched else True)
+        _grad.set(WATCHED if watchers else True)
 
 
 def is_grad_enabled() -> bool:
@@ -225,3 +226,34 @@ class inference_mode(_Switch):
     def clone(self) -> inference_mode:
         copy: inference_mode = inference_mode(self.mode)
         return copy
+
+
+class set_multithreading_enabled(_Switch):
+    """Accepted as PyTorch accepts it, to no effect: a backward pass runs in the thread that asks for it.
+
+    At once as a function, for a block as a context manager. What was set, :func:`is_multithreading_enabled` tells.
+    """
+
+    __module__ = "torch.autograd.grad_mode"
+
+    def __init__(self, mode: Any) -> None:
+        if mode.__class__ is not bool:
+            kind = type(mode).__name__
+            raise TypeError(f"set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
+        self.prev, self.mode = _multithreading.get(), mode
+        _multithreading.set(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _multithreading.set(self.prev)
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)
+
+
+_multithreading: ContextVar[bool] = ContextVar("multithreading", default=True)
+is_multithreading_enabled: Final = _multithreading.get

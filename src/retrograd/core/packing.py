@@ -36,14 +36,14 @@ def push(pack: Any, unpack: Any) -> None:
         if not callable(each):
             raise TypeError(f"saved_tensors_hooks(): the hooks must be callable, not {type(each).__name__}")
     _stack.set((*_stack.get(), (pack, unpack)))
-    set_watched(True)
+    set_watched("hooks", True)
 
 
 def pop() -> None:
     """Take away the hooks that were pushed last."""
     rest = _stack.get()[:-1]
     _stack.set(rest)
-    set_watched(bool(rest))
+    set_watched("hooks", bool(rest))
 
 
 def refuse(message: str | None) -> str | None:

@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from . import where
+from . import anomaly, where
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
@@ -397,6 +397,11 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
+    if anomaly.setting.enabled:
+        hint = (
+            " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+            "question was changed in there or anywhere later. Good luck!"
+        )
     saved = where.describe(node.code, node.instruction)
     changed = where.describe(*cell[1]) if cell[1] else ""
     if saved:

@@ -28,6 +28,14 @@ def caller() -> tuple[CodeType | None, int]:
     return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def user_level() -> int:
+    """The ``stacklevel`` with which a warning of our caller's points to the user's program."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and MARK in frame.f_globals:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def describe(code: CodeType | None, instruction: int) -> str:
     """``file.py:12: y = x * x`` for a remembered place, or an empty string if none was."""
     if code is None:

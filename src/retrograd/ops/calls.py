@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, views, where
+from ..core import anomaly, devices, dtypes, views, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
@@ -245,6 +245,8 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
+    if anomaly.setting.enabled:
+        anomaly.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
@@ -272,7 +274,12 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
 
 
 def watched(
-    op: Any, tensors: tuple[Any, ...], arrays: tuple[Any, ...], params: tuple[Any, ...], edges: tuple[Any, ...], outs: Any
+    op: Any,
+    tensors: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    params: tuple[Any, ...],
+    edges: tuple[Any, ...],
+    outs: Any,
 ) -> None:
     """Record a call whose results are there already, made by a generated caller that leaves recording to us."""
     if any(edge is not None for edge in edges):

@@ -104,7 +104,11 @@ def lift(node: Any, each: Any, value: Any) -> Any:
         found = value.unpack()
         array = found._array
         place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
-        return found if place is None or array.dtype.kind not in "fcV" or each.constant else at_place(array, [0, None], place)
+        return (
+            found
+            if place is None or array.dtype.kind not in "fcV" or each.constant
+            else at_place(array, [0, None], place)
+        )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
     cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
