@@ -29,6 +29,7 @@ from ..ops.saved import SavedTensor
 from . import anomaly_mode, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 
 
 class _EveryTensor(type):
@@ -359,7 +360,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 
 __all__ = [
     "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad",
-    "grad_mode", "graph", "inference_mode", "is_multithreading_enabled", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_multithreading_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 __getattr__ = absent(__name__)

@@ -154,6 +154,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
     __slots__ = ()
     __module__ = "torch.autograd.function"
+    takes_none: ClassVar[bool] = True
     _forward_cls: ClassVar[Any]
     to_save: Any = ()
     saved_for_forward: Any = ()

@@ -156,10 +156,10 @@ def _sweep(
                 heappush(heap, (edge.number, edge))
             if awaited is not None and edge.__class__ is AccumulateGrad:
                 awaited[edge] -= 1
-                if not awaited[edge] and edge in pending:
+                if not awaited[edge] and (edge in pending or edge.hooks is not None):
                     array = arrived = None
-                    del leaves[edge]
-                    _finish_leaf(edge, pending.pop(edge), edge in owned, record, wanted, write)
+                    leaves.pop(edge, None)
+                    _finish_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
         grads = arrived = array = None
     for leaf in leaves:
         _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
@@ -219,11 +219,11 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     """The gradients that a node sends along ``edges``, by its rules and its hooks."""
     if place in several:
         grad = several.pop(place)
-        if all(each is None for each in grad):
+        if all(each is None for each in grad) and not place.takes_none:
             grad = None
         elif place.hooks is not None and place.hooks.before:
             grad = _before_node(place, tuple(grad), record)
-    if grad is None:
+    if grad is None and not place.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
     elif anomaly.setting.enabled:
         grads = anomaly.run(place, grad, edges, keep)
@@ -346,10 +346,10 @@ def _finish_leaf(
         if leaf not in wanted:
             return
         wanted[leaf] = grad
-    if not write or grad is None:
+    if not write:
         return
     variable = leaf.leaf()
-    if variable is not None:
+    if variable is not None and grad is not None:
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
@@ -455,18 +455,20 @@ def _as_level(value: Any, record: bool) -> Any:
 def _before(place: Any, grad: Any, record: bool) -> Any:
     """Run the hooks that see a gradient as it arrives: the tensor's in their order, then the node's."""
     hooks = place.hooks
-    if grad is not None and hooks.tensor:
+    if hooks.tensor and (grad is not None or place.__class__ is not Output):
         ordered = list(hooks.tensor.items())
         if retain_last and hooks.retaining is not None:
             ordered.sort(key=lambda item: item[0] == hooks.retaining)
         for _, hook in ordered:
             shown = _as_tensor(grad)
+            if hook.__class__ is Retain:
+                if shown is not None:
+                    hook(shown)
+                continue
             result = hook(shown)
-            if result is not None and hook.__class__ is not Retain:
+            if result is not None:
                 _check_hook(hook, result, shown)
-                grad = _as_level(result, record)
-            elif hook.__class__ is not Retain:
-                grad = _as_level(shown, record)
+            grad = _as_level(shown if result is None else result, record)
     if hooks.before and (place.__class__ is AccumulateGrad or place.outputs == 1):
         return _before_node(place, (grad,), record)[0]
     return grad
@@ -516,7 +518,7 @@ def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if shown is None:
-        return
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if result._array.dtype != shown._array.dtype:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the type of value (was {shown.type()} got {result.type()})"

@@ -115,6 +115,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 

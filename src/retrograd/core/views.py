@@ -393,14 +393,15 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
     )
-    text += (
-        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
     if anomaly.setting.enabled:
-        hint = (
+        text += (
             " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
             "question was changed in there or anywhere later. Good luck!"
+        )
+    else:
+        text += (
+            " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
     saved = where.describe(node.code, node.instruction)
     changed = where.describe(*cell[1]) if cell[1] else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from ..core.node import Node
@@ -21,11 +20,19 @@ def in_order(saved: Sequence[Any]) -> list[Any]:
     return sorted(saved, key=lambda each: (each.kind == "result", each.name))
 
 
-@cache
 def packed_class(kind: type[Node]) -> type[Node]:
     """``kind`` for nodes that hold something packed."""
     if hasattr(kind, "plain"):
         return kind
+    if kind not in _packed:
+        _packed[kind] = _made(kind)
+    return _packed[kind]
+
+
+_packed: dict[type[Node], type[Node]] = {}
+
+
+def _made(kind: type[Node]) -> type[Node]:
     slots = [
         each.__dict__[name]
         for each in kind.__mro__

@@ -142,7 +142,7 @@ class _Rerun:
                 return self.function(*args, **self.kwargs)
 
 
-class _Enough(Exception):  # noqa: N818 - no error: what is needed has been computed
+class _Enough(Exception):
     """Ends the second run of a checkpointed function."""
 
 

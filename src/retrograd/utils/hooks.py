@@ -22,7 +22,9 @@ def unserializable_hook(f: Hook) -> Hook:
 def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn of each hook of ``tensor`` that storing it would lose."""
     hooks = getattr(tensor._node, "hooks", None)
-    for number, hook in list(hooks.tensor.items()) if hooks is not None else ():
+    if hooks is None:
+        return
+    for number, hook in list(hooks.tensor.items()):
         if number != hooks.retaining and not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
