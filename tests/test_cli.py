@@ -13,7 +13,9 @@ from retrograd import cli
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 
 
-def command(*arguments: str, folder: Path | None = None, python: bool = False) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: str, folder: Path | None = None, python: bool = False, given: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """``retrograd ...`` (or ``python ...``, to compare) with the error stream kept apart."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
     start = [sys.executable] if python else [sys.executable, "-m", "retrograd"]
@@ -24,6 +26,7 @@ def command(*arguments: str, folder: Path | None = None, python: bool = False) -
         capture_output=True,
         text=True,
         timeout=120,
+        input=given,
     )
 
 
@@ -139,6 +142,9 @@ def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
 
 
 def test_text(tmp_path: Path) -> None:
+    stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, '__file__' in globals())\n1 / 0\n"
+    ours, pythons = command("run", "-", "-x", given=stdin), command("-", "-x", given=stdin, python=True)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (pythons.stdout, pythons.stderr, pythons.returncode)
     done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
     assert done.stdout == "retrograd ['-c', 'x']\n"
 

@@ -2,11 +2,8 @@
 
 # ruff: noqa: F401 - a front door imports in order to export
 
-from __future__ import annotations
-
 import math as _math
 import sys as _sys
-import warnings as _warnings
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
@@ -15,6 +12,7 @@ from .autograd import functional as _functional  # it becomes an attribute of au
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
+from .core import quiet as _quiet
 from .core import tensor as _tensor
 from .core import where as _where
 from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
@@ -65,7 +63,8 @@ for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
-# A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
 _where.mark_package()
-__getattr__ = _absent.absent(__name__)
+_quiet.hush()
+__all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
+_sys.meta_path.append(_absent.Absences(__name__))
+__getattr__, __dir__ = _absent.absent(__name__), _absent.listed(globals())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from ..core.where import warn
 
 
 class set_detect_anomaly:
@@ -46,10 +45,9 @@ class detect_anomaly(set_detect_anomaly):
     def __init__(self, check_nan: bool = True) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
         self.check_nan = check_nan
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
-            stacklevel=2,
         )
 
     def __enter__(self) -> None:
@@ -57,4 +55,4 @@ class detect_anomaly(set_detect_anomaly):
 
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -9,15 +9,15 @@ mode complex inputs likewise. Knows nothing of nodes: it calls what users call.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from .. import autograd
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64, promote_types
 from ..core.tensor import Tensor
+from ..core.where import warn
 from ..ops.random import Generator
 from ..ops.table import FUNCTIONS
 from .function import Function
@@ -181,10 +181,9 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         if not (isinstance(each, Tensor) and each.requires_grad):
             continue
         if each.dtype not in (float64, complex128):
-            warnings.warn(
+            warn(
                 f"Input #{index} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
             )
         if not all(step > 0 or size <= 1 for step, size in zip(each.stride(), each.shape, strict=True)):
             raise RuntimeError(
@@ -664,13 +663,13 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
         try:
             found = autograd.grad(outputs, _wanted(inputs), zeros, allow_unused=True)
         except RuntimeError as error:
-            warnings.warn(UNDEFINED, stacklevel=4)
+            warn(UNDEFINED)
             raise GradcheckError(
                 'Expected backward function to handle undefined output grads. Please look at "Notes about undefined output '
                 'gradients" in "tools/autograd/derivatives.yaml"'
             ) from error
         if any(grad is not None and not (grad == 0).all() for grad in found):
-            warnings.warn(UNDEFINED, stacklevel=4)
+            warn(UNDEFINED)
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look "
                 'at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
@@ -684,4 +683,4 @@ UNDEFINED = (
 )
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

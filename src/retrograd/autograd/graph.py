@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy
 
 from ..core import engine, packing
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.node import AccumulateGrad, Handle, Output
 from ..core.node import Node as RecordedNode
 from ..core.tensor import Tensor, at_place, wrap
@@ -45,7 +45,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The place at which the gradient of ``tensor`` arrives; ``grad`` and ``backward`` take it as an input."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    place = Tensor.current(tensor)
+    place = Tensor._current(tensor)
     return GradientEdge(place.node, place.position, place)
 
 
@@ -101,7 +101,7 @@ def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str 
 def _place(tensor: Tensor) -> Any:
     if not tensor.requires_grad:
         raise AssertionError("Expected gradient function to be set")
-    return Tensor.current(tensor)
+    return Tensor._current(tensor)
 
 
 def _first_of(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
@@ -308,4 +308,4 @@ __all__ = [
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
     "set_retain_grad_last",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

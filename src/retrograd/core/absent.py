@@ -1,8 +1,8 @@
-"""What is said about a name of PyTorch that retrograd does not have.
+"""What is said about a name of PyTorch that retrograd does not have, and which names a module shows.
 
-Every public module ends with ``__getattr__ = absent(__name__)``; the import hook (``retrograd.shim``) says the same of
-whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in ``left_out.py``. Knows no
-operation.
+Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
+the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
+``left_out.py``. Knows no operation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import opcode
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 from .left_out import LEFT_OUT, reason
@@ -67,6 +68,46 @@ def absent(module_name: str) -> Callable[[str], Any]:
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+class Absences:
+    """A finder, the last one, of the modules of a package: an error that names the module and points to the page."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for what is to be imported and is not there; nothing if it is only asked for."""
+        if fullname.partition(".")[0] == self.package:
+            # importlib has called; whoever called it says whether this is an import or only a question.
+            asking = getattr(sys.modules.get("importlib.util"), "find_spec", None)
+            if sys._getframe(2).f_code is not getattr(asking, "__code__", None):
+                raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
+
+
+#: What stands in the package for its own use.
+INSIDE = ("cli", "core", "kernels", "ops", "program", "shim")
+
+
+def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+    """The ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
+
+    >>> import retrograd.linalg
+    >>> "absent" in vars(retrograd.linalg), "absent" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
+    (True, False, True)
+    """
+
+    def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
+        named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
+        return sorted(named | {name for name in namespace if name.startswith("__") and name.endswith("__")})
+
+    return __dir__
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether ``value`` is a public module, under its own name."""
+    parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
+    return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INSIDE and parts[-1] == name
 
 
 class LeftOut:

@@ -7,7 +7,6 @@ whole stack of calls is remembered as well. Knows no operation.
 from __future__ import annotations
 
 import traceback
-import warnings
 from contextvars import ContextVar
 from typing import Any
 
@@ -85,7 +84,7 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         if setting.check_nan:
             _check(node, grad, grads, seen)
     except Exception:
-        warnings.warn(_history(node), UserWarning, stacklevel=where.user_level())
+        where.warn(_history(node))
         raise
     finally:
         _evaluating.reset(token)

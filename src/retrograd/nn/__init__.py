@@ -1,7 +1,7 @@
 """Functions of neural networks, as ``torch.nn``."""
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from . import functional
 
 __all__ = ["functional"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ tensor likewise.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
+from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
 from .nodes import FIXED, node_class
@@ -77,12 +77,16 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``function`` as an operator: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
-        if other.__class__ in NUMBERS or isinstance(other, Tensor):
-            return function(input, other)
-        if not belongs(other):
-            return NotImplemented
-        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        try:
+            if other.__class__ in NUMBERS or isinstance(other, Tensor):
+                return function(input, other)
+            if not belongs(other):
+                return NotImplemented
+            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        except Exception as error:
+            raise where.brief(error) or error from None
 
+    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
     operator.__name__ = operator.__qualname__ = function.__name__
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
@@ -502,13 +506,11 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
                 f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
             )
         target._array = resized(target._array, array.shape)
     target._array[...] = array

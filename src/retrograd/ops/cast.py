@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as _copy
-import warnings
 from typing import Any
 
 import numpy
@@ -21,6 +20,7 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
+from ..core.where import brief, briefly, warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
@@ -106,7 +106,7 @@ def converted(input: Tensor, target: dtype) -> Tensor:
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        warn("Casting complex values to real discards the imaginary part")
     return to_dtype(input, target)
 
 
@@ -237,7 +237,7 @@ def tolist(input: Tensor) -> Any:
     return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
 
 
-@surface(function=False)
+@surface(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
@@ -251,9 +251,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     return on_cpu(input)
 
 
-surface(function=False, name="numpy")(numpy_)
-
-
+@briefly
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
@@ -274,21 +272,25 @@ def _one(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
-            UserWarning,
-            stacklevel=3,
         )
     return item(self)
 
 
 def _int(self: Tensor) -> int:
-    return int(_real(self, "int64_t"))
+    try:
+        return int(_real(self, "int64_t"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _float(self: Tensor) -> float:
-    return float(_real(self, "double"))
+    try:
+        return float(_real(self, "double"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _real(self: Tensor, name: str) -> Any:
@@ -301,7 +303,10 @@ def _real(self: Tensor, name: str) -> Any:
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(_one(self))
+    try:
+        return complex(_one(self))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _index(self: Tensor) -> int:

@@ -155,7 +155,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if public:
             lines.append(f"    if {'rest' if public == 'method' else 'rest or out is not None'}: {slow[:-1]}, rest)")
         if op.several or op.outputs or count == 0:
-            return [*lines, f"    {slow}"]
+            return _brief([*lines, f"    {slow}"])
         if not public:
             lines.append(f"    if out is not None: {slow}")
     else:
@@ -229,7 +229,13 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         lines.append(f"        watched(op, ({', '.join(names)},), ({operands},), ({params}), ({edges}), (_y,))")
         lines.append("        return _y")
     lines.append(f"    {slow}")
-    return lines
+    return _brief(lines)
+
+
+def _brief(lines: list[str]) -> list[str]:
+    """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
+    caught = ["    except Exception as _error:", "        _error = brief(_error)"]
+    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*where.RAISE))]
 
 
 def _signature(of: Any, names: Sequence[str], public: str) -> str:

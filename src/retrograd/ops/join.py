@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..core.modes import recording
 from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
+from ..core.where import warn
 from .calls import write_array
 from .out import refuse_grad, written
 from .promote import common_dtype, mismatch
@@ -382,10 +382,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """
     given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
     if indexing is None:
-        warnings.warn(
+        warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
-            stacklevel=2,
         )
         indexing = "ij"
     if indexing not in ("ij", "xy"):
@@ -518,11 +516,9 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
     if input is None or other is None or not isinstance(condition, Tensor):
         raise TypeError("where() received an invalid combination of arguments")
     if condition.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
             "of PyTorch. Use a boolean condition instead.",
-            UserWarning,
-            stacklevel=3,
         )
         condition = condition.to(dtypes.bool_)
     if condition.dtype is not dtypes.bool_:

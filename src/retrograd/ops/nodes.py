@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import linecache
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy
@@ -139,7 +140,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
-        "__name__": "retrograd.ops.generated", where.MARK: True,
+        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
@@ -237,3 +238,24 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     exec(compile(source, filename, "exec"), space)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     return space[name]
+
+
+UNWRITTEN = "<first call>"
+
+
+def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+    """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
+    made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    space.update(write=write, function=made, brief=where.brief, __name__=None)
+    space[where.MARK] = True
+    return made
+
+
+_FIRST_CALL: CodeType = compiled(
+    UNWRITTEN,
+    [
+        "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in where.RAISE),
+    ],
+    {}, "first_call",
+).__code__  # fmt: skip

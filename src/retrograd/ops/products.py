@@ -425,7 +425,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
+    return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
@@ -524,7 +524,8 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """The cross product along a dimension of size 3."""
-    return np.ascontiguousarray(np.cross(self, other, axis=dim))
+    with numpy.errstate(all="ignore"):
+        return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
 
 cross_block.derivative(

@@ -124,7 +124,7 @@ def trace(np: Any, self: Any, /) -> Any:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    return np.asarray(np.trace(self))
+    return np.asarray(self.trace())
 
 
 trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))

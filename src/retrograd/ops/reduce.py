@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..core.where import warn
 from ..kernels.summing import summed
 from .along import axes_of, chosen_rule, kept_shape, restored
 from .arithmetic import true_divide
@@ -298,11 +298,9 @@ def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
     if count_of(input._array.shape, dim) - correction <= 0:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
             f"numel divided by output numel).",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -56,17 +56,17 @@ recurrence.derivative(
 _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in twice the precision, as in PyTorch
 
 
-def _accumulated(np: Any, add: Any, x: Any, dim: int) -> Any:
+def _accumulated(np: Any, method: str, x: Any, dim: int) -> Any:
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
-    return add(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, order="C", copy=False)
+    return getattr(x, method)(dim, _LONGER.get(x.dtype.char)).astype(x.dtype, order="C", copy=False)
 
 
 @op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
-    return _accumulated(np, np.cumsum, self, dim)
+    return _accumulated(np, "cumsum", self, dim)
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -84,7 +84,7 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running products along a dimension."""
-    return _accumulated(np, np.cumprod, self, dim)
+    return _accumulated(np, "cumprod", self, dim)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
@@ -137,8 +137,8 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
-    before = scanning.shifted(np, np.cumprod(self, dim), dim, 1, 1)
-    after = scanning.shifted(np, np.flip(np.cumprod(np.flip(self, dim), dim), dim), dim, -1, 1)
+    before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
+    after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from ..kernels import indexing
 from .calls import modify
 from .inner import expand
@@ -96,7 +96,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
     """Check the arguments of ``gather`` and the ``scatter`` family; the dimension counted from the front."""
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
-    if index.dtype not in INDICES:
+    if index.dtype not in INDICES and index._array.size:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -197,11 +197,9 @@ def _scatter(
         if reduce not in ("add", "multiply"):
             raise RuntimeError("reduce argument must be either add or multiply.")
         if isinstance(src, Tensor):
-            warnings.warn(
+            warn(
                 "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
                 "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
-                UserWarning,
-                stacklevel=3,
             )
         else:
             src = wrap(numpy.full(index._array.shape, dtypes.converted(src, input._array.dtype)))
@@ -563,7 +561,7 @@ def _index_reduce(
 ) -> Any:
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    warnings.warn("index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3)
+    warn("index_reduce() is in beta and the API may change at any time.")
     at = dimension(dim, input._array.ndim)
     _check_slices("index_reduce", input, at, index, source)
     if input._array.dtype.kind in "bc":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
+from ..core.where import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
 from .promote import broadcast_error
@@ -534,7 +534,7 @@ def _matrix_turned(x: Tensor, name: str) -> Tensor:
 
 
 def _deprecated(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=5)
+    warn(text)
 
 
 def _turned(self: Tensor) -> Tensor:
@@ -570,7 +570,7 @@ def _h(self: Tensor) -> Tensor:
 
 PROPERTIES = {
     "T": property(_turned, doc="Dimensions in reverse order."),
-    "mT": property(_mt, doc="The last two dimensions exchanged."),
-    "H": property(_h, doc="A matrix transposed and conjugated."),
-    "mH": property(_mh, doc="The last two dimensions exchanged, conjugated."),
+    "mT": property(briefly(_mt), doc="The last two dimensions exchanged."),
+    "H": property(briefly(_h), doc="A matrix transposed and conjugated."),
+    "mH": property(briefly(_mh), doc="The last two dimensions exchanged, conjugated."),
 }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from ..kernels.floats import widened
 from ..kernels.normal import pieces
 from ..kernels.summing import summed
@@ -137,30 +137,29 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None)
     return _along(log_softmax_block, input, dim, dtype, out)
 
 
-def _implicit(name: str, ndim: int, stacklevel: int) -> int:
+def _implicit(name: str, ndim: int) -> int:
     """The dimension that older programs left out, with PyTorch's warning."""
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel + 1,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
-    at = _implicit("softmax", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("softmax", input.ndim) if dim is None else dim
     return _along(softmax_block, input, at, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """:func:`softmax` of the negative."""
-    at = _implicit("softmin", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("softmin", input.ndim) if dim is None else dim
     return _along(softmax_block, neg(input), at, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
-    at = _implicit("log_softmax", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("log_softmax", input.ndim) if dim is None else dim
     return _along(log_softmax_block, input, at, dtype)
 
 
@@ -170,7 +169,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     ``tau`` is the temperature: the lower, the nearer to one-hot (arXiv 1611.01144).
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     if not logits.is_floating_point():
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "

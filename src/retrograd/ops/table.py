@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 import numpy
 
-from ..core.where import MARK
 from . import calls, refusals
 from .generate import Front, specialise
+from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
@@ -146,8 +146,9 @@ def surface(
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else _fronted(quick.op, Front(quick.op, target, guard, fixed))
-        for each in (name or target.__name__, *aliases):
+        called = name or target.__name__
+        shown = target if quick is None else _fronted(Front(quick.op, target, guard, fixed), called)
+        for each in (called, *aliases):
             if function:
                 FUNCTIONS[each] = shown
             if method:
@@ -157,12 +158,11 @@ def surface(
     return declare
 
 
-def _fronted(op: Op, front: Front, public: str = "") -> Any:
-    """The public function of a surface with a quick way."""
-    made, target = _stub(op, front, public), front.surface
+def _fronted(front: Front, name: str, public: str = "") -> Any:
+    """The public function, called ``name``, of a surface with a quick way."""
+    made, target = _stub(front.op, front, public, name), front.surface
     del made.op, made.derivative
-    made.__name__, made.__qualname__, made.__doc__ = target.__name__, target.__qualname__, target.__doc__
-    made.__module__, made.__wrapped__, made.front = target.__module__, target, front
+    made.__doc__, made.__module__, made.__wrapped__, made.front = target.__doc__, target.__module__, target, front
     return made
 
 
@@ -184,25 +184,16 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
     return public
 
 
-def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation, function, slow)  # type: ignore # noqa: F821 - from the globals that _stub gives it
-    return function(*args, **kwargs)  # noqa: F821
-
-
-def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
-    """A function of ``op``. Its code is generated when it is first called (see ``generate.py``).
+def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "") -> Any:
+    """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``generate.py``).
 
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
     """
-    space: dict[str, Any] = {
-        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
-        "public": public, "watched": calls.watched,
-    }  # fmt: skip
-    made = FunctionType(_first_call.__code__, space, op.name)
-    space["function"] = made
+    made = unwritten(
+        name or op.name, lambda function: specialise(op, function, slow), {"public": public, "watched": calls.watched}
+    )
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
-    made.__qualname__ = op.name
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
     op.forms.append((made, slow))
@@ -217,9 +208,9 @@ def public_form(function: Any, space: str, name: str) -> Any:
     if op is not None:
         public = "method" if space == "Tensor" else "function"
         slow = refusals.explained(calls.apply_method if space == "Tensor" else calls.apply, op, space, name)
-        return _stub(op, slow, public)
+        return _stub(op, slow, public, name)
     if front is not None:
-        return _fronted(front.op, front.behind(refusals.guarded(front.surface, space, name)), public)
+        return _fronted(front.behind(refusals.guarded(front.surface, space, name)), name, public)
     return refusals.guarded(function, space, name)
 
 

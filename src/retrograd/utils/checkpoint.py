@@ -8,7 +8,6 @@ part's inputs are saved themselves: under the hooks of an outer checkpoint, if t
 from __future__ import annotations
 
 import contextlib
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -18,9 +17,10 @@ from ..autograd import backward
 from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
 from ..core import engine, where
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.modes import enable_grad, no_grad, recording
 from ..core.tensor import Tensor
+from ..core.where import warn
 from ..ops.random import fork_rng, get_rng_state, set_rng_state
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
@@ -96,7 +96,7 @@ def checkpoint(
     See https://docs.pytorch.org/docs/stable/checkpoint.html.
     """
     if use_reentrant is None:
-        warnings.warn(UNDECIDED, stacklevel=2)
+        warn(UNDECIDED)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -298,7 +298,7 @@ def detach_variable(inputs: Any) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if none of the tensors among ``inputs`` requires a gradient."""
     if not any(each.requires_grad for each in inputs if isinstance(each, Tensor)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class CheckpointFunction(Function):
@@ -357,7 +357,7 @@ def checkpoint_sequential(
     tensor(0.0471, grad_fn=<CosBackward0>)
     """
     if use_reentrant is None:
-        warnings.warn(UNDECIDED_SEQUENTIAL, stacklevel=2)
+        warn(UNDECIDED_SEQUENTIAL)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -383,4 +383,4 @@ __all__ = [
     "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
     "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

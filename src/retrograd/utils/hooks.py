@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.node import Handle as RemovableHandle
 from ..core.tensor import Tensor
+from ..core.where import warn
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
@@ -26,12 +26,11 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
         return
     for number, hook in list(hooks.tensor.items()):
         if number != hooks.retaining and not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
                 "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
             )
 
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())
