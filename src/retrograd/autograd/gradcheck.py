@@ -594,7 +594,7 @@ def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> No
     wanted = _wanted(inputs)
     sent = [F.randn_like(output) for _ in range(2)]
     options = {"retain_graph": True, "allow_unused": True}
-    single = [autograd.grad(output, wanted, each, **options) for each in sent]  # type: ignore[arg-type]
+    single = [autograd.grad(output, wanted, each, **options) for each in sent]
     try:
         found = autograd.grad(output, wanted, F.stack(sent), is_grads_batched=True, **options)
     except RuntimeError as error:

@@ -27,7 +27,7 @@ from .devices import module_of
 from .dtypes import of
 from .levels import level_of
 from .modes import recording, set_recording
-from .node import AccumulateGrad, Node, Output
+from .node import AccumulateGrad, Hooks, Node, Output
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
@@ -193,15 +193,18 @@ def _serve(
     ``_WAITING`` for a place that sends nothing: a wanted one that leads to no other, and a result of several, which
     leaves sending to its node.
     """
-    if place.hooks is not None:
-        grad = _before(place, grad, record)
     if place in inner:
-        wanted[place] = grad
         if not inner[place]:
+            wanted[place] = grad if place.hooks is None else _before(place.hooks, grad, record)
             return _WAITING
+        wanted[place] = grad  # as it arrived: PyTorch lets hooks act on what goes on from here
     if place.__class__ is Output:
         _gather(place, grad, several, heap)
         return _WAITING
+    if place.hooks is not None:
+        grad = _before(place.hooks, grad, record)
+        if place.hooks.before and place.single:
+            grad = _before_node(place, (grad,), record)[0]
     return _send(place, grad, edges, keep, record, several)
 
 
@@ -219,6 +222,9 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     """The gradients that a node sends along ``edges``, by its rules and its hooks."""
     if place in several:
         grad = several.pop(place)
+        if place.result_hooks is not None:
+            for position, hooks in sorted(place.result_hooks.items()):
+                grad[position] = _before(hooks, grad[position], record)
         if all(each is None for each in grad) and not place.takes_none:
             grad = None
         elif place.hooks is not None and place.hooks.before:
@@ -270,7 +276,8 @@ class Plan:
         """Whether the sweep comes to ``place``."""
         if place.__class__ is AccumulateGrad:
             return self.awaited is not None and place in self.awaited
-        return place in self.seen and (self.flow is None or place in self.flow)
+        node = place.node
+        return node in self.seen and (self.flow is None or node in self.flow or place in self.flow)
 
 
 def _reached(stack: list[Any]) -> set[Any]:
@@ -339,7 +346,9 @@ def _finish_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
     if leaf.hooks is not None:
-        hooked = _before(leaf, grad, record)
+        hooked = _before(leaf.hooks, grad, record)
+        if write and leaf.hooks.before:
+            hooked = _before_node(leaf, (hooked,), record)[0]
         owned = owned and hooked is grad
         grad = hooked
     if wanted is not None:
@@ -353,7 +362,9 @@ def _finish_leaf(
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
-            if hook(leaf.variable) is not None:
+            result = hook(leaf.variable)
+            if result is not None:
+                _check_hook(hook, result, leaf.variable)
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
@@ -452,25 +463,21 @@ def _as_level(value: Any, record: bool) -> Any:
     return value._array if isinstance(value, Tensor) and not record else value
 
 
-def _before(place: Any, grad: Any, record: bool) -> Any:
-    """Run the hooks that see a gradient as it arrives: the tensor's in their order, then the node's."""
-    hooks = place.hooks
-    if hooks.tensor and (grad is not None or place.__class__ is not Output):
-        ordered = list(hooks.tensor.items())
-        if retain_last and hooks.retaining is not None:
-            ordered.sort(key=lambda item: item[0] == hooks.retaining)
-        for _, hook in ordered:
-            shown = _as_tensor(grad)
-            if hook.__class__ is Retain:
-                if shown is not None:
-                    hook(shown)
-                continue
-            result = hook(shown)
-            if result is not None:
-                _check_hook(hook, result, shown)
-            grad = _as_level(shown if result is None else result, record)
-    if hooks.before and (place.__class__ is AccumulateGrad or place.outputs == 1):
-        return _before_node(place, (grad,), record)[0]
+def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
+    """Run the hooks of a tensor, which see its gradient as it arrives, in their order."""
+    ordered = list(hooks.tensor.items())
+    if retain_last and hooks.retaining is not None:
+        ordered.sort(key=lambda item: item[0] == hooks.retaining)
+    for _, hook in ordered:
+        shown = _as_tensor(grad)
+        if hook.__class__ is Retain:
+            if shown is not None:
+                hook(shown)
+            continue
+        result = hook(shown)
+        if result is not None:
+            _check_hook(hook, result, shown)
+        grad = _as_level(shown if result is None else result, record)
     return grad
 
 

@@ -92,6 +92,9 @@ def hooks_of(place: Any) -> Hooks:
         place.hooks = Hooks()
         if place.__class__ is AccumulateGrad:
             AccumulateGrad.hooked = True
+        elif place.__class__ is Output:  # these are run when the node is, which knows none of its results
+            known = place.node.__dict__.setdefault("result_hooks", {})
+            place.hooks = known.setdefault(place.position, place.hooks)
     return place.hooks
 
 
@@ -117,6 +120,7 @@ class Node:
     lone: ClassVar[bool] = False  # whether it is a LoneNode
     takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
+    result_hooks: dict[int, Hooks] | None = None  # the hooks of its results, by position, if it has several
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
