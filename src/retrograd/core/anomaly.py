@@ -84,22 +84,23 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         if setting.check_nan:
             _check(node, grad, grads, seen)
     except Exception:
-        where.warn(_history(node))
+        _tell(node)
         raise
     finally:
         _evaluating.reset(token)
     return grads
 
 
-def _history(node: Any) -> str:
-    """Where the node was recorded, and likewise the nodes whose derivatives it and its parents belong to."""
-    text = f"Error detected in {node.name()}. " + _traceback(node, "caused the error")
+def _tell(node: Any) -> None:
+    """Warn of where the node was recorded, and likewise of the nodes whose derivatives it and its parents belong to."""
+    where.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
     while parent is not None:
-        text += f"\n\nPrevious calculation was induced by {parent.name()}. "
-        text += _traceback(parent, "induced the previous calculation")
+        where.warn(
+            f"\n\nPrevious calculation was induced by {parent.name()}. "
+            + _traceback(parent, "induced the previous calculation")
+        )
         parent = _metadata(parent).get("parent_")
-    return text
 
 
 def _metadata(node: Any) -> Any:

@@ -204,15 +204,20 @@ class Frame:
         if not self.check:
             return
         different = [
-            f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {after}\n"
-            f"{_line('saved', self.lines[index])}{_line('recomputed', again.lines[index])}"
+            (index, before, after)
             for index, (before, after) in enumerate(zip(self.facts, again.facts, strict=True))
             if self.holders[index]() is not None and before != after
         ]
         if different:
+            listed = "".join(
+                f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {after}\n"
+                for index, before, after in different
+            )
+            first = different[0][0]
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-                f"the forward pass.\n{''.join(different)}." + self._place()
+                f"the forward pass.\n{listed}.\ntensor at position {first}:\n{_line('saved', self.lines[first])}"
+                f"{_line('recomputed', again.lines[first])}" + self._place()
             )
 
     def _differing(self, again: _Again) -> str:
