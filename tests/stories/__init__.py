@@ -74,6 +74,6 @@ def stories(family: str) -> dict[str, Story]:
     plain = {
         name: each
         for name, each in found.items()
-        if callable(each) and not name[0] == "_" and not isinstance(each, type)
+        if callable(each) and name[0] != "_" and not isinstance(each, type)
     }
     return {**plain, **getattr(module, "STORIES", {})}

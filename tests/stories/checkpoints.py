@@ -211,7 +211,7 @@ def _changing(first: Any, second: Any, **options: Any) -> Any:
 
 
 _LONG, _SHORT = (lambda x: x.sin().cos().exp().sum()), (lambda x: x.sin().cos().sum())
-_PART = lambda x: x[:1].sin().sum()  # noqa: E731
+_PART = lambda x: x[:1].sin().sum()
 STORIES |= {
     "saves more": _changing(_SHORT, _LONG),
     "saves more, to the end": _changing(_SHORT, _LONG, early_stop=False),

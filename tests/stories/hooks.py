@@ -86,11 +86,11 @@ def _divide(*args: Any) -> Any:
     raise ZeroDivisionError("division by zero")
 
 
-_ON_LEAF = lambda x, y: x.register_hook  # noqa: E731
-_ON_RESULT = lambda x, y: y.register_hook  # noqa: E731
-_ACCUMULATED = lambda x, y: x.register_post_accumulate_grad_hook  # noqa: E731
-_BEFORE = lambda x, y: y.grad_fn.register_prehook  # noqa: E731
-_AFTER = lambda x, y: y.grad_fn.register_hook  # noqa: E731
+_ON_LEAF = lambda x, y: x.register_hook
+_ON_RESULT = lambda x, y: y.register_hook
+_ACCUMULATED = lambda x, y: x.register_post_accumulate_grad_hook
+_BEFORE = lambda x, y: y.grad_fn.register_prehook
+_AFTER = lambda x, y: y.grad_fn.register_hook
 _KINDS = {"leaf": _ON_LEAF, "result": _ON_RESULT, "accumulated": _ACCUMULATED, "before": _BEFORE, "after": _AFTER}
 _RESULTS = {
     "raises": _divide,

@@ -22,9 +22,10 @@ from ..core.views import bump, check_in_place, check_partial_overlap, current, r
 from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
 from .saved import in_order, packed_class
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -262,31 +263,20 @@ def record(
     return node
 
 
-_counted: dict[tuple[type, int], type] = {}
-
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
-
-
 def watched(
     op: Any,
     tensors: tuple[Any, ...],
     arrays: tuple[Any, ...],
     params: tuple[Any, ...],
     edges: tuple[Any, ...],
-    outs: Any,
+    outs: tuple[Any, ...],
 ) -> None:
-    """Record a call whose results are there already, made by a generated caller that leaves recording to us."""
+    """Record a call whose results are there already, made by a generated caller that leaves recording to us.
+
+    ``outs``: Tensors, or arrays for those that nobody gets to see.
+    """
     if any(edge is not None for edge in edges):
+        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
         record(op, tensors, arrays, params, outs, edges)
 
 
@@ -359,6 +349,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 

@@ -71,10 +71,16 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The product of two matrices."""
+    """The product of two matrices.
+
+    >>> import retrograd as torch
+    >>> torch.mm(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1], [1]]))
+    tensor([[3],
+            [7]])
+    """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
             return _product(np, self, mat2)
@@ -155,7 +161,12 @@ mv.derivative(
 
 @op(backward="DotBackward0", opmath=True, holomorphic=False)
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> import retrograd as torch
+    >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     _check_vectors(self, tensor)
     if self.dtype.kind == "b":
         raise NotImplementedError("\"dot\" not implemented for 'Bool'")
@@ -203,7 +214,13 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """``input[i] * vec2[j]`` for every i and j."""
+    """``input[i] * vec2[j]`` for every i and j.
+
+    >>> import retrograd as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     for each in (input, vec2):
         if each._array.ndim != 1:
             raise RuntimeError(
