@@ -23,10 +23,10 @@ from typing import Any
 from .checkpoints import legacy
 from .checkpoints.archive import Reader, Writer
 from .checkpoints.files import whole_file
-from .checkpoints.machine import BROKEN, Machine, Refused, Source, Unallowed
+from .checkpoints.machine import BROKEN, Blocked, Machine, Refused, Source, Unallowed
 from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
-from .checkpoints.storages import Memories, Storage, element, identity, in_order, known_names
+from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
 from .core import devices
 from .core.absent import absent, listed
 from .core.devices import device
@@ -63,7 +63,22 @@ def save(
         return
     if not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
-    write(obj, f, "archive", pickle_protocol, not _disable_byteorder_record)
+    write(obj, f if hasattr(f, "seek") else _Sink(f), "archive", pickle_protocol, not _disable_byteorder_record)
+
+
+class _Sink:
+    """An object of the user's that can only ``write``, as a file to write a checkpoint to."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def write(self, data: Any) -> int:
+        self.target.write(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        if hasattr(self.target, "flush"):
+            self.target.flush()
 
 
 def _write_zip(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
@@ -309,9 +324,12 @@ class _Reading:
             return self._trusting(source, persistent)
         safe = dict(_safe.names)
         classes = tuple(value for value in safe.values() if isinstance(value, type))
-        machine = Machine(source, lambda module, name: self._find(f"{module}.{name}", safe), persistent, classes)
+        storages = _Storages(persistent)
+        machine = Machine(source, lambda module, name: self._find(f"{module}.{name}", safe), storages, classes)
         try:
             return machine.run()
+        except Blocked as error:
+            raise UnpicklingError(f"Weights only load failed. {_SINCE}\n\n\n{error}{_TYPES}") from None
         except Unallowed as error:
             raise UnpicklingError(
                 "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
@@ -326,6 +344,8 @@ class _Reading:
                 f"{error}{_TYPES}"
             ) from None
         except BROKEN as error:
+            if error is storages.error:  # not the pickle is at fault
+                raise
             raise UnpicklingError(
                 f"Weights only load failed: the pickle in the file is damaged ({type(error).__name__}: {error})"
             ) from error
@@ -337,7 +357,7 @@ class _Reading:
             return safe[name]
         module = name.rpartition(".")[0]
         if module.partition(".")[0] in _BLOCKED:
-            raise Refused(f"Trying to load unsupported GLOBAL {name} whose module {module} is blocked.")
+            raise Blocked(f"Trying to load unsupported GLOBAL {name} whose module {module} is blocked.")
         raise Unallowed(
             f"Unsupported global: GLOBAL {name} was not an allowed global by default. Please use "
             f"`torch.serialization.add_safe_globals([{name}])` or the `torch.serialization.safe_globals([{name}])` "
@@ -351,7 +371,7 @@ class _Reading:
             def find_class(self, module: str, name: str) -> Any:
                 found = known.get(f"{module}.{name}")
                 if found is not None:
-                    return found
+                    return found.cls if isinstance(found, TensorType) else found
                 if module.partition(".")[0] == "torch":
                     return _ours(module, name)
                 return super().find_class(module, name)
@@ -364,6 +384,21 @@ class _Reading:
         found = Unpickler(file, **self.options).load()
         source.position = file.tell()
         return found
+
+
+class _Storages:
+    """What reads storages, with its last error: that may be one of the user's own ``map_location``."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read = read
+        self.error: BaseException | None = None
+
+    def __call__(self, found: Any) -> Any:
+        try:
+            return self.read(found)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 _BLOCKED = {"sys", "os", "posix", "nt", "subprocess"}

@@ -25,6 +25,10 @@ class Unallowed(Refused):
     """A name that is not on the list; it could be put there."""
 
 
+class Blocked(Refused):
+    """A name that is never put on the list."""
+
+
 _MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
 #: Instructions with nothing but an argument to be put on the stack; ``pickletools`` knows how each is written.
@@ -80,6 +84,8 @@ class Machine:
             argument = None if code is None or code.arg is None else code.arg.reader(source)
             name = "" if code is None else code.name
             if name == "STOP":
+                if self.stack[-1] is _MARK:
+                    raise Refused("There is nothing on the stack but a mark")
                 return self.stack.pop()
             if name in _VALUES:
                 self.stack.append(argument)
@@ -234,4 +240,4 @@ BROKEN = (
     RecursionError, MemoryError,
 )  # fmt: skip
 
-__all__ = ["BROKEN", "Machine", "Refused", "Source", "Unallowed"]
+__all__ = ["BROKEN", "Blocked", "Machine", "Refused", "Source", "Unallowed"]

@@ -44,6 +44,13 @@ class StorageType:
         self.kind = kind  # None: bytes, whose type the tensor's own description gives
 
 
+class TensorType:
+    """What the name of a class of tensors stands for: it may be named, but not called."""
+
+    def __init__(self, cls: type[Tensor]) -> None:
+        self.cls = cls
+
+
 class Storage:
     """A stretch of memory while a checkpoint is read: an array of its elements (of bytes, if untyped)."""
 
@@ -169,6 +176,7 @@ def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> T
     if function not in REBUILDERS or not isinstance(arguments, tuple):
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
     tensor = function(*arguments)
+    kind = kind.cls if isinstance(kind, TensorType) else kind
     if isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor:
         tensor = tensor.detach().as_subclass(kind).requires_grad_(tensor.requires_grad)
     return _with_attributes(tensor, state)
@@ -209,8 +217,8 @@ def known_names() -> dict[str, Any]:
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
         "builtins.bytearray": _bytearray, "builtins.complex": complex, "_codecs.encode": _encode,
         "__builtin__.set": set, "__builtin__.bytearray": _bytearray, "__builtin__.complex": complex,
-        "torch.Size": Size, "torch.Tensor": Tensor, "torch.device": device,
-        "torch.nn.parameter.Parameter": Parameter,
+        "torch.Size": Size, "torch.Tensor": TensorType(Tensor), "torch.device": device,
+        "torch.nn.parameter.Parameter": TensorType(Parameter),
         "torch.serialization._get_layout": _layout,
         "torch.storage.UntypedStorage": StorageType(None), "torch.UntypedStorage": StorageType(None),
         "torch._utils._rebuild_tensor": rebuild_tensor, "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
