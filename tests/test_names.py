@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from retrograd.core import left_out
+from retrograd.core.absent import PAGE
 from tests import families
 from tests.families import asked, below_torch, ours, recorded
 
@@ -43,7 +44,7 @@ def test_names_left_out_on_purpose_say_so(place: str) -> None:
     for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(found, name)
-        assert f"{name!r} (left out of retrograd on purpose: {why}; see docs/differences.md)" in str(caught.value)
+        assert f"{name!r} (left out of retrograd on purpose: {why}; see {PAGE})" in str(caught.value)
 
 
 def test_every_reason_has_names() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import retrograd
 from retrograd import program
+from retrograd.core import absent
 
 USAGE = """\
 usage: retrograd COMMAND ...
@@ -88,6 +89,7 @@ def info() -> str:
     """What ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{retrograd.__version__} ({os.path.dirname(retrograd.__file__)})"),
+        ("pages", absent.PAGES),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),

@@ -173,7 +173,7 @@ def _place(tensor: Any) -> Any:
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
-    if isinstance(given, Mapping) and type(given) is not dict:
+    if type(given) not in (tuple, list, dict, Tensor) and isinstance(given, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
             "supported."

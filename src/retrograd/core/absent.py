@@ -8,6 +8,7 @@ the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name 
 from __future__ import annotations
 
 import opcode
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -15,13 +16,24 @@ from typing import Any, NoReturn
 
 from .left_out import LEFT_OUT, reason
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 # Note [Absent on import]
 # ``from torch import foo`` asks the module for ``foo``, throws our AttributeError away and raises an ImportError of
 # Python's own, without the pointer to the page. Any other exception goes through; so a module that is being asked by
 # the instruction IMPORT_FROM of the calling frame raises the ImportError itself.
 IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
-PAGE = "docs/differences.md"
+#: Where the pages are: an installed package brings them, in a checkout they stand beside ``src``.
+PAGES = next(
+    (
+        folder
+        for folder in (os.path.join(_PACKAGE, "docs"), os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "docs"))
+        if os.path.isfile(os.path.join(folder, "differences.md"))
+    ),
+    "docs",
+)
+PAGE = os.path.join(PAGES, "differences.md")
 
 
 def torch_name(module_name: str) -> str:
@@ -38,9 +50,9 @@ def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
     >>> why_absent("torch.jit.script")
-    'left out of retrograd on purpose: compiling and exporting programs; see docs/differences.md'
+    'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
-    'not in retrograd; see docs/differences.md'
+    'not in retrograd; see ...differences.md'
     """
     what = reason(full_name.partition(".")[2])
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
@@ -52,7 +64,7 @@ def absent(module_name: str) -> Callable[[str], Any]:
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
     Traceback (most recent call last):
-    AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see docs/differences.md)
+    AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see ...differences.md)
     """
     torch_module = torch_name(module_name)
 

@@ -270,7 +270,7 @@ def converted(value: Any, target: Any) -> Any:
         fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
-        fits = abs(number) <= finfo(of(target)).max
+        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # what float16 holds, all hold
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
@@ -350,7 +350,7 @@ class finfo:
         self.max = float(limits.max)
         self.min = float(limits.min)
         self.tiny = self.smallest_normal = float(limits.tiny)
-        self.resolution = float(limits.resolution)
+        self.resolution = 10.0 ** -int(limits.precision)
         self.dtype = real.name
 
     def __repr__(self) -> str:

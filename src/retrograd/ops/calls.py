@@ -21,8 +21,9 @@ from ..core.views import bump, check_in_place, check_partial_overlap, current, r
 from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -205,6 +206,8 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
     return np.asarray(value).astype(dtype)
 
@@ -256,21 +259,6 @@ def record(
         outs[0]._node = node
     _keep(op, node, tensors, arrays, params, outs)
     return node
-
-
-_counted: dict[tuple[type, int], type] = {}
-
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
@@ -335,6 +323,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 

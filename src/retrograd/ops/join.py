@@ -155,7 +155,13 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @surface(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, side by side along a new dimension ``dim``."""
+    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -491,7 +497,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(name="where_block", backward="WhereBackward0", function=False, method=False)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere."""
+    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
+    if condition.dtype.kind != "b" or self.dtype != other.dtype:
+        raise TypeError  # that is for the surface
     try:
         return np.where(condition, self, other)
     except ValueError:
@@ -508,7 +516,12 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if input is None or other is None or not isinstance(condition, Tensor):
@@ -531,12 +544,12 @@ def _as_one(operands: list[Any]) -> list[Any]:
     """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
     target = common_dtype(operands[1:])
     return [operands[0]] + [
-        each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy))
         for each in operands[1:]
     ]
 
 
-surface(method=False, name="where")(where_)
+surface(method=False, name="where", quick=where_block)(where_)
 
 
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:

@@ -61,6 +61,27 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     return made
 
 
+def full_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
+    """The class of its nodes at which the gradients of all results wait for each other, if several have gradients."""
+    kind, count = node_class(op, conjugate, in_place), len(op.outputs)
+    return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
+
+
+def counted(kind: type[Node], outputs: int) -> type[Node]:
+    """``kind`` for a node with so many results."""
+    key = kind, outputs
+    if key not in _counted:
+        _counted[key] = type(
+            kind.__name__,
+            (kind,),
+            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
+        )
+    return _counted[key]
+
+
+_counted: dict[tuple[type, int], type] = {}
+
+
 def _is_array(each: Any) -> bool:
     return each.kind in ("tensor", "result")
 
@@ -217,8 +238,12 @@ def _uses_level(rule: Any) -> bool:
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
     """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
     source = "\n".join(lines) + "\n"
+    kept, whole, written = source.splitlines(keepends=True), filename, 1
+    while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
+        written += 1  # a surface with two quick ways has two
+        filename = f"{whole[:-1]} {written}>"
     exec(compile(source, filename, "exec"), space)
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
 
 

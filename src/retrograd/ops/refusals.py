@@ -22,6 +22,7 @@ from . import signatures
 from .nodes import UNWRITTEN, compiled, unwritten
 from .operation import MISSING
 from .promote import broadcast_error
+from .shown import ShownAsParsed
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -139,7 +140,11 @@ def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     """``target`` as the public function ``name``; its code is written when it is first called."""
     made = unwritten(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
-    made.__wrapped__ = target  # type: ignore[attr-defined]
+    loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if loose and not hasattr(target, "__wrapped__"):
+        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
+    else:
+        made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
 
 
