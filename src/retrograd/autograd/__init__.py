@@ -17,9 +17,11 @@ from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
+from ..ops.interpret import innermost
 from ..ops.methods import add_method
-from . import function, graph
+from . import forward_ad, function, graph
 from .function import Function
+from .solving import solve
 
 
 class _EveryTensor(type):
@@ -258,11 +260,16 @@ def _gradients_of(
     places = [_place(each) for each in given]
     if None in places:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
-    wanted: dict[Any, Any] = dict.fromkeys(places)
-    engine.sweep(roots, keep, create_graph, wanted, write=False)
+    if innermost([*outs, *given, *grads]) is not None:
+        arrived = solve(outs, given, grads, keep, create_graph)
+    else:
+        wanted: dict[Any, Any] = dict.fromkeys(places)
+        engine.sweep(roots, keep, create_graph, wanted, write=False)
+        arrived = [wanted[place] for place in places]
     results: list[Any] = []
-    for place in places:
-        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
+    for place, found in zip(places, arrived, strict=True):
+        if getattr(place, "leaf", None) is nobody:
+            found = None
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:
@@ -303,7 +310,7 @@ def _batched(
 
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
+    "Function", "Variable", "backward", "enable_grad", "forward_ad", "function", "grad", "graph", "inference_mode", "no_grad",
     "set_grad_enabled",
 ]  # fmt: skip
 __getattr__ = absent(__name__)

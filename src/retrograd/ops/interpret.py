@@ -1,35 +1,118 @@
 """Tensors that stand for more than their array: what an operation does with them is their class's business.
 
-A subclass of :class:`Interpreted` belongs to one run of a transformation (a level): the duals of forward mode, the batches
-of vmap. Its ``_array`` has the shape and dtype that the user sees, so that surfaces can sort out arguments by it; what is
-computed, ``process`` decides, once an operation has come as far as its block. Nothing is paid where there are none: they
-are looked for only among operands that are not exactly Tensors.
+A subclass of :class:`Interpreted` belongs to one :class:`Run` of a transformation: the duals of forward mode, the batches
+of vmap. What it stands for are other tensors (its *parts*), which belong to runs further out, or to none; only plain
+tensors lie in memory and in the graph. Its ``_array`` has the shape and dtype that the user sees, so that surfaces can
+sort out arguments by it; what is computed, ``process`` decides, once an operation has come as far as its block. Nothing is
+paid where there are none: they are looked for only among operands that are not exactly Tensors.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from ..core.tensor import Tensor
+from ..core.devices import module_of
+from ..core.tensor import Tensor, new, wrap
+
+_runs: ContextVar[tuple[Run, ...]] = ContextVar("runs", default=())
+#: The transformations under way, the outermost first.
+runs = _runs.get
+
+
+class Run:
+    """One run of a transformation; ``depth`` says how many are under way around it, itself included."""
+
+    __slots__ = ("alive", "depth")
+
+    def __init__(self) -> None:
+        self.alive = False
+        self.depth = 0
+
+    def __enter__(self) -> Any:
+        around = runs()
+        self.alive, self.depth = True, len(around) + 1
+        _runs.set((*around, self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.alive = False
+        _runs.set(tuple(each for each in runs() if each is not self))
+
+
+def _part(name: str) -> Any:
+    """A field that is the field of what stands in the memory and in the graph for an interpreted tensor."""
+    return property(
+        lambda self: getattr(self.inner, name), lambda self, value: setattr(self.inner, name, value), doc=f"Its {name}."
+    )
 
 
 class Interpreted(Tensor):
-    """A tensor of a transformation; ``level`` says how deep that is nested (the innermost has the highest)."""
+    """A tensor of a run of a transformation; it stands for ``inner`` and for whatever else its class says."""
 
-    __slots__ = ("level",)
-    level: int
+    __slots__ = ()
+    __module__ = "torch"
+    run: Run  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
+    inner: Tensor
+
+    _node = _part("_node")
+    _count = _part("_count")
+    _grad = _part("_grad")
+    _view = _part("_view")
+    _array = _part("_array")
 
     @abstractmethod
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """What ``op`` gives for operands of which ``self`` is one of the innermost level.
+        """What ``op`` gives for operands of which ``self`` is one of the innermost run.
 
         ``in_place``: the first operand takes the result, and is returned.
         """
+
+    @abstractmethod
+    def refuse_out(self, op: Any) -> Exception:
+        """The error for ``out=``."""
+
+    @abstractmethod
+    def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+        """:func:`blank` for ``members`` of which ``self`` is one of the innermost run."""
+
+    @abstractmethod
+    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+        """The gradients of ``outs`` by ``inputs``, of which ``self`` is one of the innermost run, given ``grads``.
+
+        ``solve(outs, inputs, grads, last)`` finds those of tensors of runs further out; all calls but the last leave the
+        graph in place. A gradient is None where there is none; one of ``grads`` is None where it is 1.
+        """
+
+    @abstractmethod
+    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+        """What ``join(tensors, dim)``, which is linear, gives for operands of which ``self`` is of the innermost run."""
+
+    @abstractmethod
+    def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
+        """Of ``members``, of which ``self`` is of the innermost run, one tensor of their run: of what ``build`` makes of
+        their parts, element by element."""
 
 
 def innermost(tensors: Sequence[Any]) -> Interpreted | None:
     """The operand whose transformation has to act first, or None."""
     found = [each for each in tensors if isinstance(each, Interpreted)]
-    return max(found, key=lambda each: each.level) if found else None
+    return max(found, key=lambda each: each.run.depth) if found else None
+
+
+def stand(kind: type[Interpreted], run: Run, inner: Tensor) -> Any:
+    """A new interpreted tensor that stands for ``inner``."""
+    made = new(kind)
+    made.run, made.inner = run, inner
+    return made
+
+
+def blank(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Zeros that require gradients, with a slice for every slice of whatever batches ``members`` belong to."""
+    special = innermost(members)
+    if special is not None:
+        return special.blank(members, shape, dtype)
+    near = next(each._array for each in members if isinstance(each, Tensor))
+    return wrap(module_of(near).zeros(shape, dtype)).requires_grad_()

@@ -119,6 +119,8 @@ class Op:
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
         self._saved: list[Saved] | None = None
+        #: The tangents of the results, ``jvp(F, primals, tangents, params, outs)``, where the rules do not serve.
+        self.jvp: Callable[..., Any] | None = None
 
     def derivative(self, /, **rules: Rule) -> None:
         """Give the rule for each tensor by name; a tensor without one gets no gradient."""
