@@ -17,7 +17,7 @@ from ..core import devices, dtypes
 from ..core.engine import fit
 from ..core.modes import in_inference, recording, set_recording
 from ..core.node import AccumulateGrad
-from ..core.tensor import Tensor, element_strides, new
+from ..core.tensor import Tensor, element_strides, memory_of, new
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of
 from ..ops.inner import expand, to_dtype
@@ -39,6 +39,8 @@ _JOINT = frozenset(
 )
 #: Linear in each tensor that has a rule: the tangent is the sum over the tensors, each in its turn replaced.
 _EACH = frozenset({"mm", "bmm", "mv", "dot", "convolution_output", "convolution_input", "convolution_weight", "mul"})
+#: Views that reach into the memory of their tensors: of tangents too, if these lie there as their primals do.
+_BY_STRIDES = ("as_strided_block", "slice_inverse_block")
 #: What a linear block puts where nothing of its tensor is: nothing of it is in the tangent.
 _CONSTANTS = ("value", "fill")
 
@@ -47,10 +49,10 @@ class Dual(Interpreted):
     """``inner``, the primal, and the tangent that goes with it, of its shape."""
 
     __slots__ = ()
-    tangent: Tensor
+    _tangent: Tensor
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        run = self.run
+        run = self._run
         primals = tuple([primal_in(each, run) for each in tensors])
         tangents = tuple([tangent_in(each, run) for each in tensors])
         if not run.alive or in_inference():
@@ -68,11 +70,11 @@ class Dual(Interpreted):
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        parts = [primal_in(each, self.run) for each in members] + [tangent_in(each, self.run) for each in members]
+        parts = [primal_in(each, self._run) for each in members] + [tangent_in(each, self._run) for each in members]
         return blank([each for each in parts if each is not None], shape, dtype)
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        run = self.run
+        run = self._run
         inputs = [primal_in(each, run) for each in inputs]
         primals, slopes = [primal_in(each, run) for each in outs], [tangent_in(each, run) for each in outs]
         given, bent = [primal_in(each, run) for each in grads], [tangent_in(each, run) for each in grads]
@@ -88,35 +90,35 @@ class Dual(Interpreted):
         ]
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        primals = [primal_in(each, self.run) for each in tensors]
-        tangents = [tangent_in(each, self.run) for each in tensors]
+        primals = [primal_in(each, self._run) for each in tensors]
+        tangents = [tangent_in(each, self._run) for each in tensors]
         out = join(primals, dim)
-        if not self.run.alive or in_inference() or all(each is None for each in tangents):
+        if not self._run.alive or in_inference() or all(each is None for each in tangents):
             return out
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
-        return make(self.run, out, join(filled, dim))
+        return make(self._run, out, join(filled, dim))
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        primals = [primal_in(each, self.run) for each in members]
-        tangents = [tangent_in(each, self.run) for each in members]
+        primals = [primal_in(each, self._run) for each in members]
+        tangents = [tangent_in(each, self._run) for each in members]
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
-        return make(self.run, build(*primals), build(*filled))
+        return make(self._run, build(*primals), build(*filled))
 
     def detach(self) -> Tensor:
         """The primal without the tangent, outside the graph."""
-        return self.inner.detach()
+        return self._inner.detach()
 
-    data = property(lambda self: self.inner.data, lambda self, value: setattr(self.inner, "data", value))
+    data = property(lambda self: self._inner.data, lambda self, value: setattr(self._inner, "data", value))
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Set whether the primal requires gradients."""
-        self.inner.requires_grad_(requires_grad)
+        self._inner.requires_grad_(requires_grad)
         return self
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        if not self.run.alive:
-            return repr(self.inner)
-        return text_of(self.inner, contents=tensor_contents, more=(f"tangent={self.tangent}",))
+        if not self._run.alive:
+            return repr(self._inner)
+        return text_of(self._inner, contents=tensor_contents, more=(f"tangent={self._tangent}",))
 
 
 def make(run: Any, primal: Any, tangent: Any) -> Any:
@@ -124,28 +126,28 @@ def make(run: Any, primal: Any, tangent: Any) -> Any:
     if tangent is None:
         return primal
     special = innermost((primal, tangent))
-    if special is not None and special.run.depth > run.depth:
+    if special is not None and special._run.depth > run.depth:
         return special.merged((primal, tangent), lambda a, b: make(run, a, b))
     made = stand(Dual, run, primal)
-    made.tangent = tangent
+    made._tangent = tangent
     return made
 
 
 def primal_in(x: Any, run: Any) -> Any:
     """``x`` without its tangent of ``run``."""
-    if not isinstance(x, Interpreted) or x.run.depth < run.depth:
+    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
         return x
-    if x.run is run:
-        return x.inner
+    if x._run is run:
+        return x._inner
     return x.merged((x,), lambda part: primal_in(part, run))
 
 
 def tangent_in(x: Any, run: Any) -> Any:
     """The tangent of ``x`` in ``run``, or None."""
-    if not isinstance(x, Interpreted) or x.run.depth < run.depth:
+    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
         return None
-    if x.run is run:
-        return x.tangent
+    if x._run is run:
+        return x._tangent
     if not _has_tangent(x, run):
         return None
 
@@ -160,7 +162,7 @@ def _has_tangent(x: Any, run: Any) -> bool:
     """Whether ``x``, or what it stands for, has a tangent in ``run``."""
     if not isinstance(x, Interpreted):
         return False
-    return x.run is run or any(_has_tangent(each, run) for each in (x.inner, getattr(x, "tangent", None)))
+    return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
 
 
 def zeros_as(x: Any) -> Tensor:
@@ -179,12 +181,16 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
     """Write the result of ``op`` into ``x``, and its tangent into that of ``x``, which it now has if it had none."""
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
-        before = (F.clone_block(primals[0], None), *primals[1:])  # what is written over may be needed
+        # What is written over may be needed.
+        before = (F.clone_block(primals[0], None), *primals[1:])
+        members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
+        if tangents[0] is not None and recording() and any(map(_is_recorded, members)):
+            tangents = (F.clone_block(tangents[0], None), *tangents[1:])
         tangent = tangents_of(op, before, tangents, params, (apply(op, before, params),))[0]
     modify(op, primals, params)
     if tangent is None:
         if tangents[0] is not None and x._array.dtype.kind in "fc":
-            _settle(run, x, zeros_as(x.tangent))
+            _settle(run, x, zeros_as(x._tangent))
     else:
         _settle(run, x, tangent)
     return x
@@ -192,7 +198,7 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
 
 def _settle(run: Any, x: Any, tangent: Any) -> None:
     """Let ``tangent`` be the tangent of ``x``: in the memory of the old one, which views of ``x`` share."""
-    if not (isinstance(x, Dual) and x.run is run):
+    if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, Interpreted):
             raise RuntimeError(CAPTURED)
         view = x._view
@@ -203,15 +209,15 @@ def _settle(run: Any, x: Any, tangent: Any) -> None:
         if base.__class__ is not Dual:
             become(run, base, _zeros_in_order_of(base))
         start = x.storage_offset() - base.storage_offset()
-        become(run, x, base.tangent.as_strided(x._array.shape, element_strides(x._array), start))
-    held = x.tangent
+        become(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
+    held = x._tangent
     lies = held.__class__ is Tensor and 0 not in [
         step for step, size in zip(held._array.strides, held._array.shape, strict=True) if size > 1
     ]
     if lies and held._node.__class__ is not AccumulateGrad and innermost((tangent,)) is None:
         held.copy_(tangent)
     else:
-        x.tangent = tangent
+        x._tangent = tangent
 
 
 def _zeros_in_order_of(x: Tensor) -> Tensor:
@@ -225,7 +231,7 @@ def become(run: Any, x: Tensor, tangent: Tensor) -> None:
     for name in ("_array", "_node", "_count", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
     x.__class__ = Dual
-    x.run, x.inner, x.tangent = run, inner, tangent  # type: ignore[attr-defined]
+    x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
 
 
 CAPTURED = (
@@ -250,7 +256,9 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
     ruled = [i for i, rule in enumerate(op.rules) if rule is not None]
     if op.jvp is not None:
         results = op.jvp(F, primals, tangents, params, outs)
-    elif op.name in _JOINT or ((op.linear or op.kind == "view") and ruled == [0]):
+    elif op.name in _JOINT or (
+        _lie_alike(primals, tangents) if op.name in _BY_STRIDES else ruled == [0] and (op.linear or op.kind == "view")
+    ):
         results = _linear(op, primals, tangents, params, ruled)
     elif op.name in _EACH:
         results = _sum([apply(op, (*primals[:i], tangents[i], *primals[i + 1 :]), params) for i in live])
@@ -281,12 +289,27 @@ def _sum(terms: Sequence[Any]) -> Any:
     return total
 
 
+def _lie_alike(primals: Any, tangents: Any) -> bool:
+    """Whether each primal and its tangent lie in their memory in the same way."""
+    return all(
+        isinstance(a, Tensor)
+        and isinstance(b, Tensor)
+        and a._array.shape == b._array.shape
+        and element_strides(a._array) == element_strides(b._array)
+        and a.storage_offset() == b.storage_offset()
+        and memory_of(a._array).size == memory_of(b._array).size
+        for a, b in zip(primals, tangents, strict=True)
+    )
+
+
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
     """The block of the tangents, zeros where there is none, and of nothing else that it would put in."""
     parts = list(primals)
     for i in ruled:
         if isinstance(parts[i], Tensor):
             parts[i] = zeros_as(parts[i]) if tangents[i] is None else tangents[i]
+    if op.name in ("view", "reshape_alias") and element_strides(parts[0]._array) != element_strides(primals[0]._array):
+        return F.reshape(parts[0], *params)
     values = [0 if name in _CONSTANTS else each for name, each in zip(op.params, params, strict=True)]
     return apply(op, tuple(parts), tuple(values))
 
@@ -399,4 +422,4 @@ def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list
 
 
 def _is_recorded(x: Any) -> bool:
-    return x.requires_grad or (isinstance(x, Dual) and _is_recorded(x.tangent))
+    return x.requires_grad or (isinstance(x, Dual) and _is_recorded(x._tangent))

@@ -101,7 +101,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     run = _open()
     if run is None:
-        return UnpackedDualTensor(tensor.inner if isinstance(tensor, Dual) else tensor, None)
+        return UnpackedDualTensor(tensor._inner if isinstance(tensor, Dual) else tensor, None)
     return UnpackedDualTensor(primal_in(tensor, run), tangent_in(tensor, run))
 
 

@@ -8,10 +8,12 @@ from typing import Any
 from ..core import dtypes
 from ..core.modes import recording
 from ..core.node import Output
-from ..core.tensor import Tensor, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import Geometry, geometry
 from .calls import write_array
+from .cast import clone
 from .inner import strided_write
+from .interpret import Interpreted
 from .out import refuse_grad
 from .parts import view_as_complex, view_as_real
 from .pieces import (
@@ -57,6 +59,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 def copied(shown: Tensor, input: Tensor) -> Tensor:
     """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
+    if isinstance(shown, Interpreted):
+        return clone(shown, memory_format=contiguous_format)
     out = wrap(shown._array.copy(order="C"))
     place = shown._node
     if recording() and place is not None and place is not input._node:

@@ -45,7 +45,9 @@ class Run:
 def _part(name: str) -> Any:
     """A field that is the field of what stands in the memory and in the graph for an interpreted tensor."""
     return property(
-        lambda self: getattr(self.inner, name), lambda self, value: setattr(self.inner, name, value), doc=f"Its {name}."
+        lambda self: getattr(self._inner, name),
+        lambda self, value: setattr(self._inner, name, value),
+        doc=f"Its {name}.",
     )
 
 
@@ -54,14 +56,18 @@ class Interpreted(Tensor):
 
     __slots__ = ()
     __module__ = "torch"
-    run: Run  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
-    inner: Tensor
+    _run: Run  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
+    _inner: Tensor
 
     _node = _part("_node")
     _count = _part("_count")
     _grad = _part("_grad")
     _view = _part("_view")
     _array = _part("_array")
+
+    def become(self, other: Any) -> None:
+        """Stand for what ``other`` stands for from now on."""
+        self.__dict__.update(other.__dict__)
 
     @abstractmethod
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
@@ -99,13 +105,13 @@ class Interpreted(Tensor):
 def innermost(tensors: Sequence[Any]) -> Interpreted | None:
     """The operand whose transformation has to act first, or None."""
     found = [each for each in tensors if isinstance(each, Interpreted)]
-    return max(found, key=lambda each: each.run.depth) if found else None
+    return max(found, key=lambda each: each._run.depth) if found else None
 
 
 def stand(kind: type[Interpreted], run: Run, inner: Tensor) -> Any:
     """A new interpreted tensor that stands for ``inner``."""
     made = new(kind)
-    made.run, made.inner = run, inner
+    made._run, made._inner = run, inner
     return made
 
 
