@@ -1,0 +1,5 @@
+"""``torch.utils``."""
+
+from . import _pytree
+
+__all__ = ["_pytree"]
