@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -12,16 +9,9 @@ import pytest
 
 import retrograd as torch
 from retrograd.ops.table import OPS
+from tests.agreement import golden, judged, leaves
 from tests.samples import FAMILIES, Sample, samples
-from tests.weights import derivatives, weighted_sum
-
-GOLDEN = Path(__file__).with_name("golden")
-
-
-@cache
-def golden(family: str) -> dict[str, Any]:
-    """What PyTorch gave for the samples of a family."""
-    return json.loads((GOLDEN / f"samples_{family}.json").read_text())["samples"]
+from tests.weights import weighted_sum
 
 
 def every() -> list[Any]:
@@ -38,62 +28,11 @@ SAMPLES = every()
 SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
 
 
-def leaves(sample: Sample) -> dict[str, Any]:
-    tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
-    for tensor in tensors.values():
-        if tensor.is_floating_point() or tensor.is_complex():
-            tensor.requires_grad_(sample.smooth)
-    return tensors
-
-
-def flat(tensor: Any) -> list[Any]:
-    array = numpy.ascontiguousarray(tensor.detach().numpy())
-    if array.dtype.kind == "c":
-        array = array.view(array.real.dtype)
-    return array.ravel().tolist()
-
-
-def agree(got: Any, expected: dict[str, Any], what: str, tolerance: float) -> None:
-    if "other" in expected:
-        assert repr(got) == expected["other"], what
-        return
-    assert str(got.dtype) == f"torch.{expected['dtype']}", what
-    assert list(got.shape) == expected["shape"], what
-    wanted = [float(each) if isinstance(each, str) else each for each in expected["values"]]
-    numpy.testing.assert_allclose(flat(got), wanted, tolerance, tolerance, err_msg=what)
-
-
 @pytest.mark.parametrize(("family", "sample"), SAMPLES)
 def test_agrees_with_torch(family: str, sample: Sample) -> None:
-    expected = golden(family)[sample.expression]
-    tensors = leaves(sample)
-    if "error" in expected:
-        with pytest.raises(Exception) as caught:
-            sample.evaluate(torch, tensors)
-        kinds = [each.__name__ for each in type(caught.value).__mro__]
-        assert expected["error"][0] in kinds or "RuntimeError" in kinds
-        return
-    outs = sample.evaluate(torch, tensors)
-    assert len(outs) == len(expected["results"])
-    for out, wanted in zip(outs, expected["results"], strict=True):
-        agree(out, wanted, "value", 1e-6 if wanted.get("dtype") in ("float32", "complex64") else 1e-9)
-    nodes = [None if getattr(out, "grad_fn", None) is None else type(out.grad_fn).__name__ for out in outs]
-    assert nodes == expected["nodes"]
-    if "refused" in expected and not sample.beyond:
-        with pytest.raises(RuntimeError):
-            derivatives(torch, outs, list(tensors.values()))
-    elif sample.smooth and "refused" not in expected:
-        for order, got in zip(("first", "second"), derivatives(torch, outs, list(tensors.values())), strict=True):
-            if order not in expected:
-                continue  # PyTorch has no second derivative here
-            for one, wanted in zip(got, expected[order], strict=True):
-                # No gradient and a gradient of zeros are the same number.
-                if wanted is None:
-                    assert one is None or not numpy.any(flat(one)), order
-                elif one is None:
-                    assert not any(wanted["values"]), order
-                else:
-                    agree(one, wanted, f"{order} derivative", 1e-7)
+    found = judged(family, sample)
+    assert found, "no golden values"
+    assert not {aspect: difference for aspect, difference in found.items() if difference}
 
 
 @pytest.mark.parametrize(("family", "sample"), SMOOTH)

@@ -1,10 +1,13 @@
-"""A scalar made of any results, for taking derivatives of: the same under retrograd and under PyTorch."""
+"""What derivatives are taken of, and along what: the same under retrograd and under PyTorch."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy
+
+from tests.samples import Sample
 
 
 def weighted_sum(torch: Any, outs: list[Any]) -> Any:
@@ -29,3 +32,38 @@ def derivatives(torch: Any, outs: list[Any], leaves: list[Any], second: bool = T
     if not hasattr(again, "grad_fn") or not again.requires_grad:
         return list(first), [None] * len(leaves)
     return list(first), list(torch.autograd.grad(again, leaves, allow_unused=True))
+
+
+def directions(sample: Sample) -> dict[str, numpy.ndarray]:
+    """For each input that can be differentiated a step, the same at every call: forward derivatives are taken along it."""
+    rng = numpy.random.default_rng(zlib.crc32(b"along " + sample.expression.encode()))
+    steps = {}
+    for name, array in sample.arrays().items():
+        if array.dtype.kind in "fc":
+            step = rng.standard_normal(array.shape)
+            steps[name] = numpy.asarray(
+                step + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else step, array.dtype
+            )
+    return steps
+
+
+def tangents_by_backward(torch: Any, sample: Sample, tensors: dict[str, Any], steps: dict[str, Any]) -> list[Any]:
+    """The forward derivative of each result along ``steps``, by differentiating twice (None: it has none)."""
+    places: list[int] = []
+
+    def differentiable(*inputs: Any) -> tuple[Any, ...]:
+        outs = sample.evaluate(torch, {**tensors, **dict(zip(steps, inputs, strict=True))})
+        places[:] = [index for index, out in enumerate(outs) if getattr(out, "requires_grad", False)]
+        nonlocal count
+        count = len(outs)
+        return tuple(outs[index] for index in places)
+
+    count = 0
+    given = tuple(tensors[name] for name in steps)
+    if not given:
+        return [None] * len(sample.evaluate(torch, tensors))
+    _, found = torch.autograd.functional.jvp(differentiable, given, tuple(steps.values()))
+    tangents: list[Any] = [None] * count
+    for index, tangent in zip(places, found, strict=True):
+        tangents[index] = tangent
+    return tangents

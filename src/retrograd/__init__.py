@@ -11,6 +11,7 @@ from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
 from . import autograd, cuda, fft, linalg, nn, random, signal, special
+from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
@@ -44,8 +45,8 @@ from .core.threads import (
     set_num_threads,
 )
 from .kernels.text import set_printoptions
-from .ops import create as _create
 from .ops import methods as _methods
+from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.random import Generator, default_generator
 
@@ -57,7 +58,7 @@ newaxis = None
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
     setattr(_here, _each.name, _each)
-for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items()):
+for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))

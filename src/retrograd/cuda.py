@@ -6,7 +6,7 @@ from typing import Any
 
 from .core import devices as _devices
 from .core.absent import absent
-from .ops.create import CUDA_TYPES as _TYPES
+from .ops.oldtypes import CUDA_TYPES as _TYPES
 
 FloatTensor, DoubleTensor, HalfTensor = _TYPES["FloatTensor"], _TYPES["DoubleTensor"], _TYPES["HalfTensor"]
 LongTensor, IntTensor, BoolTensor = _TYPES["LongTensor"], _TYPES["IntTensor"], _TYPES["BoolTensor"]

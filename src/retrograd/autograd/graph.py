@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..core import engine
+from ..core.absent import absent
 from ..core.node import AccumulateGrad, Output
 from ..core.node import Node as RecordedNode
 from ..core.tensor import Tensor, at_place, wrap
@@ -77,3 +78,4 @@ def set_retain_grad_last(last: bool) -> None:
 
 
 __all__ = ["AccumulateGrad", "GradientEdge", "Node", "get_gradient_edge", "increment_version", "set_retain_grad_last"]
+__getattr__ = absent(__name__)

@@ -1,16 +1,18 @@
 """What is said about a name of PyTorch that retrograd does not have.
 
 Every public module ends with ``__getattr__ = absent(__name__)``; the import hook (``retrograd.shim``) says the same of
-whole modules. Knows no operation and imports nothing of the package.
+whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in ``left_out.py``. Knows no
+operation.
 """
 
 from __future__ import annotations
 
 import opcode
-import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+from .left_out import LEFT_OUT, reason
 
 # Note [Absent on import]
 # ``from torch import foo`` asks the module for ``foo``, throws our AttributeError away and raises an ImportError of
@@ -19,22 +21,6 @@ from typing import Any
 IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 PAGE = "docs/differences.md"
-
-# What is left out on purpose, by patterns that the whole name below ``torch.`` matches.
-LEFT_OUT: dict[str, re.Pattern[str]] = {
-    what: re.compile(rf"(?:{names})(?:\..*)?")
-    for what, names in {
-        "sparse tensors": r"(.*\.)?(sparse\w*|\w+_sparse(_\w+)?|to_dense|[hs]?spmm|smm|sspaddmm)",
-        "quantized tensors": r"(.*\.)?(\w*quantiz[ei]\w*|q(u?int\d+(x\d)?|_\w+)|quint\w+|choose_qparams_\w+)|ao",
-        "nested tensors": r"(.*\.)?nested\w*",
-        "named tensors": r"(Tensor\.)?(align_(as|to|tensors)|names|rename_?|refine_names)",
-        "compiling and exporting programs": r"jit|compiler?|export|fx|onnx|package|utils\.cpp_extension",
-        "distribution over machines and processes": r"distributed|nn\.parallel|multiprocessing",
-        "devices other than the CPU and NVIDIA's GPUs": r"mps|xpu|mtia|xla|hip|vulkan",
-        "downloads": r"hub",
-        "private names": r"(.*\.)?_[^_.]\w*",
-    }.items()
-}
 
 
 def torch_name(module_name: str) -> str:
@@ -55,11 +41,8 @@ def why_absent(full_name: str) -> str:
     >>> why_absent("torch.no_such_function")
     'not in retrograd; see docs/differences.md'
     """
-    below_torch = full_name.partition(".")[2]
-    for what, names in LEFT_OUT.items():
-        if names.fullmatch(below_torch):
-            return f"left out of retrograd on purpose: {what}; see {PAGE}"
-    return f"not in retrograd; see {PAGE}"
+    what = reason(full_name.partition(".")[2])
+    return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
 
 
 def absent(module_name: str) -> Callable[[str], Any]:
@@ -84,3 +67,28 @@ def absent(module_name: str) -> Callable[[str], Any]:
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+class LeftOut:
+    """Stands on a class for an attribute that is left out on purpose: asking for it says why.
+
+    It has no ``__set__``, so that a program may still give its own tensors an attribute of that name. (A ``__getattr__``
+    on Tensor would do too, but Python 3.11 reads every attribute of such a class slower.)
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).to_sparse()
+    Traceback (most recent call last):
+    AttributeError: 'Tensor' object has no attribute 'to_sparse' (left out of retrograd on purpose: sparse tensors; ...
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        whose = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
+        why = why_absent(f"torch.Tensor.{self.name}")
+        found = owner if instance is None else instance
+        raise AttributeError(f"{whose} has no attribute {self.name!r} ({why})", name=self.name, obj=found)
+
+
+__all__ = ["LEFT_OUT", "PAGE", "LeftOut", "absent", "torch_name", "why_absent"]

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import devices, dtypes
 from .devices import CPU, device
 from .dtypes import dtype
+from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
-from .size import Size
+from .size import Size, size_of
 
 if TYPE_CHECKING:
     from .views import View
@@ -127,13 +128,16 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._array.shape)
+        return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension ``dim``."""
         if dim is None:
-            return Size(self._array.shape)
-        return self._array.shape[dimension(dim, self._array.ndim)]
+            return size_of(Size, self._array.shape)
+        try:
+            return self._array.shape[dimension(dim, self._array.ndim)]
+        except TypeError:
+            raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {kind_of(dim)}") from None
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
@@ -197,7 +201,7 @@ class Tensor:
         """Whether the elements are complex numbers."""
         return self.dtype.is_complex
 
-    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory one after the other, the last dimension fastest."""
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array

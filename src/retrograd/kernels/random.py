@@ -9,6 +9,7 @@ and if the size is not a multiple of 16 the last 16 are drawn anew.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes
@@ -26,15 +27,21 @@ class Stream:
     """The state of one generator: the words of MT19937 and the normal kept for the next call."""
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self._engine = numpy.random.MT19937()
         self.seed_with(seed)
+
+    @cached_property
+    def _engine(self) -> Any:
+        """NumPy's MT19937, made at the first draw: importing ``numpy.random`` takes longer than the rest of us."""
+        engine = numpy.random.MT19937(0)
+        engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        return engine
 
     def seed_with(self, seed: int) -> None:
         """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
-        self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        self.__dict__.pop("_engine", None)
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
         self.kept: float | None = None
 
@@ -78,8 +85,7 @@ class Stream:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if raw.size != STATE_BYTES:
             raise RuntimeError(
-                "Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of size "
-                f"{STATE_BYTES} but found the input RNG state size to be {raw.size}"
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {raw.size}"
             )
         left, seeded = (int(each) for each in raw[_LEFT_AT:_NEXT_AT].view(numpy.int32))
         position = int(raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes, views, where
+from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
@@ -112,12 +113,8 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     if value is None and op.kind != "pointwise":
         return value
     raise TypeError(
-        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {_kind(value)}"
+        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {kind_of(value)}"
     )
-
-
-def _kind(value: Any) -> str:
-    return "numpy.ndarray" if isinstance(value, numpy.ndarray) else type(value).__name__
 
 
 def run(
@@ -402,7 +399,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     """Write the result of ``op`` into its first tensor, and record that."""
     x = tensors[0]
     if not isinstance(x, Tensor):
-        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
+        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
     tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
     special = innermost(tensors)
     if special is not None:
@@ -466,9 +463,11 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
     for each, target in zip(results, outs, strict=True):
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_kind(target)}")
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind_of(target)}")
         check_cast(dtypes.of(each.dtype), target.dtype)
         check_in_place(target, False)
         if op.kind == "pointwise":

@@ -485,7 +485,7 @@ def rad2deg(np: Any, self: Any, /) -> Any:
 def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
     turned = self * math.pi
     slope = (turned * F.cos(turned) - F.sin(turned)) / (self * turned)
-    return F.where_else(self * turned != 0, g * slope)
+    return g * F.where_else(self * turned != 0, slope)  # at 0 too the derivative by g is a number
 
 
 @pointwise(_sinc_rule, floats=True)

@@ -16,7 +16,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor, wrap
 from ..kernels import indexing
 from .calls import modify
-from .create import array_of
+from .data import array_of
 from .inner import expand
 from .overwrite import copy_, fill_
 from .pieces import select_block, slice_block

@@ -204,8 +204,8 @@ same_kind.derivative(self=lambda F, g: None, like=lambda F, g: None)
 @_loss("SoftMarginLossBackward0")
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """``log(1 + exp(-target * x))``, their mean or their sum."""
-    each = np.multiply(self, -target)
-    return _total(np, np.log1p(np.exp(each, out=each), out=each), reduction)
+    each = np.exp(self * -target)
+    return _total(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
 
 @_loss()

@@ -16,7 +16,7 @@ from .decompose import eigvalsh, svdvals
 from .join import cat
 from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
 from .pieces import narrow
-from .products import matmul
+from .products import matmul, vdot
 from .promote import mismatch
 from .reduce import vector_norm
 from .rounding import nan_to_num
@@ -180,6 +180,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     error = mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
+    if out is None and x._array.ndim == y._array.ndim == 1 and x._array.shape == y._array.shape:
+        dimension(dim, 1)
+        return vdot(x, y)
     return _reduce.sum(x.conj() * y, dim, out=out)
 
 
@@ -188,6 +191,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")
+    x = x if x._array.ndim else unsqueeze(x, 0)
     powers = unsqueeze(x, -1).expand((*x._array.shape, size - 1)).cumprod(-1)
     return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
 

@@ -174,7 +174,7 @@ def arguments(rule: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays)$")
+_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays|all|dim)$")
 
 
 def _camel(name: str) -> str:

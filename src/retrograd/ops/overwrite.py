@@ -175,23 +175,23 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
     return numpy.broadcast_shapes(mask.shape, x.shape)
 
 
-@op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True)
+@op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True)
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with a number where ``mask`` is true."""
     _together(mask, self)
-    return np.ascontiguousarray(np.where(mask, dtypes.converted(value, self.dtype), self))
+    return np.where(mask, dtypes.converted(value, self.dtype), self)
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
 
 
-@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True)
+@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     """``self`` with the 0-d ``value`` where ``mask`` is true."""
     _together(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
         value = dtypes.converted(value.item(), self.dtype)
-    return np.ascontiguousarray(np.where(mask, value.astype(self.dtype), self))
+    return np.where(mask, value.astype(self.dtype), self)
 
 
 masked_fill_tensor.derivative(

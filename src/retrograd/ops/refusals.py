@@ -16,10 +16,12 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from ..core import where
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
 from .nodes import compiled
 from .operation import MISSING
+from .promote import broadcast_error
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -52,6 +54,28 @@ def explain(
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
         raise TypeError(said) from None
+    found = _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+    if found is not None:
+        raise found from None
+
+
+def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
+    """What stands for an error of NumPy's or of the inside that got out, as no signature knows ``name``."""
+    if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
+        for position, (key, value) in enumerate(given.items()):
+            if value is error.obj:
+                place = f"'{key}' (position {position + 1}) must be Tensor, not {kind_of(value)}"
+                return TypeError(f"{name}(): argument {place}")
+    if isinstance(error, ValueError) and "broadcast" in str(error):
+        return broadcast_error([each for each in given.values() if isinstance(each, Tensor)])
+    if isinstance(error, TypeError) and type(error).__module__.startswith("numpy"):
+        wrong = next((key for key, each in given.items() if isinstance(each, (str, bytes))), None)
+        return None if wrong is None else TypeError(f"{name}(): argument '{wrong}' must be Number, not str")
+    return None
+
+
+#: What only a Tensor has.
+INSIDE = ("_array", "_node", "_view", "dtype", "requires_grad")
 
 
 def _full_name(space: str, name: str) -> str:
@@ -59,7 +83,9 @@ def _full_name(space: str, name: str) -> str:
 
 
 #: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
-OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
+OF_TENSORS = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "chain_matmul", "meshgrid",
+)  # fmt: skip
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
@@ -68,9 +94,13 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
         return None
     start = int(name == "einsum")
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    if all(isinstance(each, Tensor) for each in listed):
+        return None
+    if name.startswith("atleast") and len(listed) == 1 and listed is args:
+        return f"{name}() received an invalid combination of arguments - got ({kind_of(args[0])}), but expected one of:"
     for index, each in enumerate(listed):
         if not isinstance(each, Tensor):
-            kind = signatures.kind_of(each)
+            kind = kind_of(each)
             return f"expected Tensor as element {index} in argument {start}, but got {kind}"
     return None
 
@@ -132,17 +162,24 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        _call=target, _explain=explain, _vet=vet, _known=frozenset(target.__kwdefaults__ or ()), _MISSING=MISSING,
+        _defaults=defaults, __name__="retrograd.ops.refusals",
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
+    loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
+        f"        if {missing}: raise TypeError" if missing and not loose else "",
+        # What takes names that it does not list would take any.
+        f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
+        if loose
+        else "",
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
-        f"        if {missing}: raise TypeError" if missing else "",
+        f"        if {missing}: raise TypeError" if missing and loose else "",
         f"        return _call({', '.join(names)})" if names else "",
         "    except Exception as _error:",
         f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
@@ -152,6 +189,14 @@ def _write(function: FunctionType) -> None:
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def vet(space: str, name: str, named: dict[str, Any]) -> None:
+    """Refuse names that PyTorch's function does not have, before a function that takes any name is called."""
+    known = signatures.signatures(space, name)
+    for key in named if known else ():
+        if not any(each.find({key: None}) for one in known for each in one.parameters):
+            raise signatures.Misfit(f"{name}() got an unexpected keyword argument '{key}'")
 
 
 def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:

@@ -96,7 +96,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
     """Check the arguments of ``gather`` and the ``scatter`` family; the dimension counted from the front."""
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
-    if index.dtype not in INDICES:
+    if index.dtype not in INDICES and index._array.size:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")

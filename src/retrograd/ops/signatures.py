@@ -6,15 +6,15 @@ that succeeds. The rules are those of PyTorch's own parser of arguments, as its 
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy
 
 from ..core import devices, dtypes
-from ..core.size import Size
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor, layout, memory_format
 
 #: Functions that take a number for any tensor.
@@ -31,10 +31,6 @@ SHOWN = {
     "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Stream": "torch.Stream",
     "Storage": "torch.Storage",
 }  # fmt: skip
-_SHOWN_CLASSES: dict[Any, str] = {
-    dtypes.dtype: "torch.dtype", devices.device: "torch.device", Size: "torch.Size", layout: "torch.layout",
-    memory_format: "torch.memory_format", numpy.ndarray: "numpy.ndarray",
-}  # fmt: skip
 
 
 class Misfit(TypeError):
@@ -43,20 +39,6 @@ class Misfit(TypeError):
 
 class Unreadable(Misfit):
     """Arguments that fit a signature at first sight, but have something wrong inside: no other signature is tried."""
-
-
-def kind_of(value: Any) -> str:
-    """The name of a value's class in errors.
-
-    >>> kind_of([1]), kind_of(None), kind_of(dtypes.float32), kind_of(numpy.float64(1))
-    ('list', 'NoneType', 'torch.dtype', 'numpy.float64')
-    """
-    kind = type(value)
-    if kind in _SHOWN_CLASSES:
-        return _SHOWN_CLASSES[kind]
-    if kind.__name__ == "Generator":
-        return "torch._C.Generator"
-    return f"numpy.{kind.__name__}" if isinstance(value, numpy.generic) else kind.__name__
 
 
 class Parameter:
@@ -85,7 +67,7 @@ class Parameter:
     def takes(self, value: Any, function: str) -> bool:
         """Whether ``value`` is of its type."""
         if value is None:
-            return self.nullable
+            return self.nullable or self.kind == "object"
         if self.kind == "Tensor":
             return isinstance(value, Tensor) or (function in TAKE_NUMBERS and _is_number(value))
         if self.kind.endswith("[]"):
@@ -243,7 +225,9 @@ PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 def _lines() -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     space = ""
-    for line in resources.files(__package__).joinpath("signatures.txt").read_text(encoding="utf-8").splitlines():
+    with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
+        text = file.read()
+    for line in text.splitlines():
         if line.startswith("["):
             space = line.strip("[]")
         elif not line.startswith("#"):

@@ -1,0 +1,95 @@
+"""What of PyTorch is left out on purpose: the reasons, and under each the names, as one table.
+
+Errors (``absent.py``), the page of differences and the count of what is present (``scripts/coverage.py``) read it. Holds
+names only; knows nothing of what is there.
+"""
+
+from __future__ import annotations
+
+import re
+
+# For each reason, patterns that a whole name below ``torch.`` matches (what stands below such a name is left out too).
+# A method of Tensor is written out, so that the class can answer for it.
+_NAMES = {
+    "sparse tensors": r"""
+        (.*\.)?sparse\w* (.*\.)?(?!is_)\w+_sparse(_\w*)? [dh]smm [hs]?spmm s(add|spadd)mm smm
+        (ccol|col|crow|row|)_?indices_copy values_copy
+        Tensor.ccol_indices Tensor.coalesce Tensor.col_indices Tensor.crow_indices Tensor.dense_dim Tensor.indices
+        Tensor.is_coalesced Tensor.resize_as_sparse_ Tensor.row_indices Tensor.smm Tensor.sparse_dim
+        Tensor.sparse_mask Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.sspaddmm Tensor.to_dense
+        Tensor.to_sparse Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc
+        Tensor.to_sparse_csr Tensor.values""",
+    "quantized tensors": r"""
+        (.*\.)?(?!is_)\w*quantiz[ei]\w* choose_qparams_\w+ fbgemm_\w+ fused_moving_avg_obs_fake_quant int_repr ao
+        (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
+        Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
+        Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
+    "nested tensors": r"(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
+    "named tensors": r"""
+        align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
+        Tensor.rename_""",
+    # NumPy has no such numbers; float8 is only ever multiplied by the hardware that these functions are made for.
+    "numbers of other sizes than NumPy's": r"""
+        complex32 chalf float(4|8)_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
+        (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
+    # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
+    # symbols for sizes, no operators for its control flow.
+    "compiling and exporting programs": r"""
+        jit compiler? export fx onnx package utils\.cpp_extension jiterator cond while_loop
+        (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
+        LiteScriptModule CompilationUnit AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
+        DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FileCheck FunctionSchema
+        Future Gradient Graph(ExecutorState)? IODescriptor JITException ModuleDict Node OperatorInfo ParameterDict
+        StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
+        unify_type_list""",
+    "distribution over machines and processes": r"""
+        distributed nn\.parallel multiprocessing is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
+    "devices other than the CPU and NVIDIA's GPUs": r"""
+        mps xpu mtia xla hip vulkan is_vulkan_available \w+_autocast_(ipu|xla)_\w+
+        Tensor.ipu Tensor.mtia Tensor.xpu""",
+    # What they compute is there under the name that says what it is: ``conv2d``, ``batch_norm``, ``max_pool2d`` …
+    "names of one library's routines": r"""
+        (cudnn|miopen|mkldnn)_\w+ Tensor.to_mkldnn
+        batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats|update_stats)""",
+    "insides of PyTorch's C++": r"""
+        Benchmark\w+ ThroughputBenchmark Capsule DisableTorchFunction\w* DispatchKey(Set)?
+        ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
+        classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
+        autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
+    "storages by type": r"(cuda\.)?\w+(?<!Untyped)Storage Tensor.storage_type",
+    "tending the GPU's driver": r"""
+        cuda\.(cudart|cudaStatus|CudaError|DeferredCudaCallError|check_error|current_(blas|solver)_handle)
+        cuda\.(get_(arch_list|gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
+        cuda\.(CUDAGraph|graph|graph_pool_handle|graphs|make_graphed_callables|is_current_stream_capturing)
+        cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
+        cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
+        cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
+        cuda\.(amp|gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
+    "what PyTorch itself has removed": r"""
+        eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
+        Tensor.volatile""",
+    "downloads": "hub",
+    "private names": r"(.*\.)?_[^_.]\w*",
+}
+
+LEFT_OUT: dict[str, re.Pattern[str]] = {
+    what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in _NAMES.items()
+}
+
+#: The methods and properties of Tensor among them; ``absent.LeftOut`` answers for each.
+TENSOR = tuple(
+    name.removeprefix("Tensor.")
+    for names in _NAMES.values()
+    for name in names.split()
+    if re.fullmatch(r"Tensor\.\w+", name)
+)
+
+
+def reason(name: str) -> str | None:
+    """Why a name, as it is written after ``torch.``, is left out on purpose; None if it is not.
+
+    >>> reason("jit.script")
+    'compiling and exporting programs'
+    """
+    return next((what for what, names in LEFT_OUT.items() if names.fullmatch(name)), None)
