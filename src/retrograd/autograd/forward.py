@@ -17,11 +17,11 @@ from ..core import devices, dtypes
 from ..core.engine import fit
 from ..core.modes import in_inference, recording, set_recording
 from ..core.node import AccumulateGrad
-from ..core.tensor import Tensor, element_strides, memory_of, new
+from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of
 from ..ops.inner import expand, to_dtype
-from ..ops.interpret import Interpreted, blank, innermost, stand
+from ..ops.interpret import Interpreted, blank, innermost, spread_as, stand
 from ..ops.operation import TENSORS, arguments, is_shared
 from ..ops.promote import common_dtype
 from .solving import solve
@@ -97,6 +97,9 @@ class Dual(Interpreted):
             return out
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
         return make(self._run, out, join(filled, dim))
+
+    def spread_as(self, made: Tensor) -> Any:
+        return spread_as(self._inner, made)
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in members]
@@ -182,10 +185,10 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
         # What is written over may be needed.
-        before = (F.clone_block(primals[0], None), *primals[1:])
+        before = (F.clone_block(primals[0], preserve_format), *primals[1:])
         members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
         if tangents[0] is not None and recording() and any(map(_is_recorded, members)):
-            tangents = (F.clone_block(tangents[0], None), *tangents[1:])
+            tangents = (F.clone_block(tangents[0], preserve_format), *tangents[1:])
         tangent = tangents_of(op, before, tangents, params, (apply(op, before, params),))[0]
     modify(op, primals, params)
     if tangent is None:

@@ -245,7 +245,7 @@ def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: S
 
 
 def _accepts(kinds: Any, value: Any) -> bool:
-    if isinstance(kinds, type) or isinstance(kinds, tuple):
+    if isinstance(kinds, (type, tuple)):
         return isinstance(value, kinds)
     return bool(kinds(value))
 

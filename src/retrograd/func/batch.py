@@ -9,11 +9,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
 from ..autograd.forward import Dual
-from ..core.tensor import Tensor
+from ..core.modes import recording
+from ..core.tensor import Tensor, preserve_format, wrap
+from ..core.tree import tree_map
 from ..ops.calls import apply, check_cast
+from ..ops.index import pick, put_at
 from ..ops.inner import expand
-from ..ops.interpret import Interpreted, Run, blank, stand
+from ..ops.interpret import Interpreted, Run, blank, spread_as, stand
 from ..ops.operation import TENSORS as F
 
 
@@ -25,6 +30,18 @@ class VmapRun(Run):
     def __init__(self, size: int, randomness: str) -> None:
         super().__init__()
         self.size, self.randomness = size, randomness
+
+    def differs(self) -> bool:
+        """Whether random numbers are other ones in every slice; refuses them where vmap was not told."""
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        return self.randomness == "different"
+
+    def drawn(self, made: Tensor) -> Any:
+        return batch(self, made)
 
 
 class Batch(Interpreted):
@@ -76,9 +93,32 @@ class Batch(Interpreted):
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         run = self._run
         if dim is None:  # block_diag: a calculation of its own for every slice
-            rows = [join([part(each, run, i) for each in tensors], None) for i in range(run.size)]
-            return batch(run, F.stack(rows, 0))
+            return by_slices(run, join, (list(tensors), None), {})
+        if any(each._array.shape != (0,) for each in tensors):  # PyTorch's old empty tensors, which join anything
+            tensors = [each for each in tensors if each._array.shape != (0,)]
         return batch(run, join([front(each, run) for each in tensors], dim if dim < 0 else dim + 1))
+
+    sliced = True
+
+    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        return by_slices(self._run, surface, args, kwargs)
+
+    def dynamic(self, name: str) -> Exception:
+        return RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+
+    def spread_as(self, made: Tensor) -> Any:
+        return batch(self._run, expand_to(spread_as(self._inner, made), self._run).clone())
+
+    def picked(self, x: Any, picks: list[Any]) -> Any:
+        """The elements of ``x`` at ``picks``, some of which are other ones in every slice."""
+        return picked(self._run, x, picks)
+
+    def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
+        """Put (or add) ``values`` at ``picks``, some of which are other ones in every slice."""
+        x.copy_(self.by_slices(put_at, (x, picks, values, accumulate), {}))
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         if len(members) == 1:
@@ -98,6 +138,18 @@ class Batch(Interpreted):
         """Refused: gradients within a transformation are its own business."""
         raise RuntimeError(NO_REQUIRES_GRAD)
 
+    def _refuse_item(self, *given: Any, **named: Any) -> Any:
+        raise RuntimeError(NO_ITEM)
+
+    def _refuse_data(self, *given: Any, **named: Any) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(NO_CONTROL)
+
+    item = __float__ = __int__ = __complex__ = __index__ = _refuse_item
+    tolist = numpy = __array__ = data_ptr = _refuse_data
+
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return wrapped_text("BatchedTensor", f"lvl={self._run.depth}, bdim={self._dim}", self._inner)
 
@@ -108,6 +160,15 @@ def wrapped_text(name: str, facts: str, inner: Any) -> str:
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
+NO_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
+    "try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, "
+    "please file a bug report."
+)
+NO_CONTROL = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+    "please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
 NO_REQUIRES_GRAD = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
     "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
@@ -236,12 +297,54 @@ def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, .
     return batch(run, F.stack(rows, 0))
 
 
+def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a function of tensors (and lists of them) gives slice by slice."""
+    rows = []
+    for i in range(run.size):
+        some, named = tree_map(lambda each, i=i: part_within(each, run, i), (args, kwargs))
+        rows.append(surface(*some, **named))
+    return tree_map(
+        lambda *column: raised(F.stack(list(column), 0), run, 0) if isinstance(column[0], Tensor) else column[0], *rows
+    )
+
+
+def part_within(x: Any, run: VmapRun, index: int) -> Any:
+    """Slice ``index`` of ``x``, under whatever stands for it further in."""
+    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
+        return x
+    return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
+
+
+def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
+    """``x[picks]`` for all slices at once."""
+    value, dim = split(x, run)
+    places = [i for i, each in enumerate(picks) if each is not None]
+    rank = max(picks[i]._array.ndim for i in places)
+    given = [None if each is None else aligned(each, run, rank) for each in picks]
+    together = places[-1] - places[0] + 1 == len(places)
+    if dim is None:
+        return batch(run, pick(value, given), places[0] if together else 0)
+    rows = wrap(numpy.arange(run.size).reshape(run.size, *(1,) * rank))
+    found = pick(move(value, dim, 0), [rows, *given])
+    if together and places[0]:  # the dimensions before the picked ones come before them again
+        before = [1 + rank + i for i in range(places[0])]
+        after = range(1 + rank + places[0], found._array.ndim)
+        found = F.permute(found, (0, *before, *range(1, 1 + rank), *after))
+    return batch(run, found)
+
+
 def _modified(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Write the result of ``op`` into its first tensor, which must be a batch too."""
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)
-    result = run_block(run, op, tensors, params, False)
+    given = tensors
+    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in tensors):
+        given = (
+            batch(run, F.clone_block(x._inner, preserve_format), x._dim),
+            *tensors[1:],
+        )  # what is written over may be needed
+    result = run_block(run, op, given, params, False)
     if result._array.shape != x._array.shape:
         raise RuntimeError(
             f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"

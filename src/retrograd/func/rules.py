@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy
 
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
+from ..core.views import Geometry, geometry
 from ..ops.calls import apply
-from ..ops.interpret import innermost
 from ..ops.operation import OPS
 from ..ops.operation import TENSORS as F
 from ..ops.promote import common_dtype
@@ -103,22 +103,22 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
         if name in _DIMS:
             value = on(tuple(range(rank)) if value is None or value == () else value)
         elif name in _SHAPES:
-            value = (run.size, *value)
+            value = value if isinstance(value, int) else (run.size, *value)
         found.append(value)
     return tuple(found)
 
 
 @rule(
     # as they are
-    "alias clone_block mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
+    "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
     "zero_block fill_block identity_like frexp_block mvlgamma_block bernoulli_like per_matrix",
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
-    "cholesky_solve_block eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block solve_block",
-    "solve_ex_block solve_triangular_block triangular_solve_block matrix_exp_block pinv_block lu_block lu_factor_block",
-    "lu_solve_block lu_unpack_block ldl_factor_block ldl_solve_block householder_block ormqr_block geqrf_block",
-    "cofactors cofactors_backward swap_rows cdist_block euclidean_block attention_block masked_attention_block",
-    "matrix_rank_block cross_block outer_conj lstsq_block",
+    "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
+    "matrix_exp_block pinv_block lu_block lu_factor_block",
+    "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
+    "cofactors cofactors_backward swap_rows",
+    "matrix_rank_block outer_conj",
     # plans along the last dimensions
     "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
     "replication_pad2d replication_pad3d constant_pad_nd_block avg_pool2d_block avg_pool3d_block",
@@ -127,7 +127,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "upsample_nearest3d upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d",
     "pixel_shuffle pixel_unshuffle",
     # one dimension or several
-    "diagonal diag_embed_block permute select slice split_even split_uneven unsafe_split_even unsafe_split_uneven",
+    "diagonal diag_embed_block select slice split_even split_uneven unsafe_split_even unsafe_split_uneven",
     "squeeze_dim squeeze_dims unsqueeze transpose unbind unfold flip_block rot90_block",
     "all_block any_block amax_block amin_block aminmax_block count_nonzero_block cummax_block cummin_block cumprod_block",
     "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
@@ -144,10 +144,83 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """The block of all slices, its dimensions moved on."""
     rank = rank_of(tensors[0])
-    if rank == 0 and any(name in _DIMS for name in op.params):
-        if op.name not in ("unsqueeze", "diag_embed_block"):
-            return slices(run, op, tensors, params)
+    lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
+    if lone or (op.name == "qr_block" and params[0] == "r"):
+        return slices(run, op, tensors, params)
     return all_wrapped(run, apply(op, fronted(tensors, run), shifted(op, params, run, rank)))
+
+
+#: Of each tensor, how many of its last dimensions are the matrix (the vector); those before broadcast.
+_CORES = {
+    "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
+    "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
+    "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
+}  # fmt: skip
+
+
+@rule(*_CORES)
+def _of_matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    cores = list(_CORES[op.name])
+    if "vector" in op.params and params[op.params.index("vector")]:
+        cores[1] = 1
+    lead = max(rank_of(each) - core for each, core in zip(tensors, cores, strict=True))
+    given = [aligned(batch(run, front(each, run)), run, lead + core) for each, core in zip(tensors, cores, strict=True)]
+    if op.name == "cross_block":
+        params = (params[0] if params[0] < 0 else params[0] - lead,)
+    if op.name == "attention_block":
+        return all_wrapped_parts(run, apply(op, tuple(_joined(each, 0) for each in given), params))
+    return all_wrapped(run, apply(op, tuple(given), params))
+
+
+def all_wrapped_parts(run: VmapRun, results: Given) -> Given:
+    """Results of a block to which the slices were given as more samples."""
+    return tuple([_parted(each, run, 0) for each in results])
+
+
+@rule("masked_attention_block")
+def _attended(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    *operands, mask = tensors
+    given = [_joined(front(each, run), 0) for each in operands]
+    samples = operands[0]._array.shape[0]
+    mask = aligned(batch(run, front(mask, run)), run, 4)
+    mask = _joined(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
+    return all_wrapped_parts(run, apply(op, (*given, mask), params))
+
+
+@rule("lstsq_block")
+def _least_squares(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return slices(run, op, tensors, params)
+
+
+@rule("as_strided_block as_strided_scatter_block slice_inverse_block")
+def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x = tensors[0]
+    if op.name == "slice_inverse_block" or split(x, run)[1] is None:
+        return slices(run, op, tensors, params)
+    value, dim = split(x, run)
+    step, view = geometry(value._array, value._array).strides[dim], params[1]
+    part = Geometry((run.size, *view.shape), (step, *view.strides), view.offset)
+    whole = geometry(value._array, value._array)
+    if op.name == "as_strided_block":
+        return batch(run, apply(op, (value,), (whole, part)))
+    return batch(run, apply(op, (value, front(tensors[1], run)), (whole, part)), dim)
+
+
+@rule("strided_add strided_read strided_write")
+def _geometries(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return slices(run, op, tensors, params)
+
+
+@rule("permute")
+def _permuted(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    rank = rank_of(tensors[0])
+    return batch(run, apply(op, (front(tensors[0], run),), ((0, *(dim % rank + 1 for dim in params[0])),)))
+
+
+@rule("clone_block")
+def _cloned(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    order = contiguous_format if params[0] in (channels_last, channels_last_3d) else params[0]
+    return batch(run, apply(op, (front(tensors[0], run),), (order,)))
 
 
 @rule("t")
@@ -238,7 +311,7 @@ def _product(a: Any, b: Any, run: VmapRun) -> Any:
     """Slices of matrices times slices of matrices: those of which all slices see the same are one large matrix."""
     (x, at), (y, beside) = split(a, run), split(b, run)
     if at is None and beside is None:
-        return expand_to(F.mm(x, y), run)
+        return expand_to((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
     if beside is None and y._array.ndim == 2:
         x = move(x, at or 0, 0)
         rows = F.reshape(x, (math.prod(x._array.shape[:-1]), x._array.shape[-1]))
@@ -360,12 +433,14 @@ def _selected(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 @rule("embedding_block")
 def _embedded(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     weight, index = tensors
+    if params[1] or (params[0] >= 0 and split(weight, run)[1] is not None):
+        return slices(run, op, tensors, params)
     if split(weight, run)[1] is None:
         value, dim = split(index, run)
         return batch(run, apply(op, (weight, move(value, dim or 0, 0)), params))
     rows = weight._array.shape[0]
     flat = F.reshape(front(weight, run), (run.size * rows, *weight._array.shape[1:]))
-    start = Tensor.__new__(Tensor, 0).new_tensor(numpy.arange(run.size) * rows)
+    start = wrap(numpy.arange(run.size) * rows)
     places = front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
     return batch(run, apply(op, (flat, places), params))
 
@@ -465,8 +540,8 @@ def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 @rule("bernoulli_block poisson_block")
 def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    run.check_random(True)
+    if not run.differs():
+        raise RuntimeError(
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+        )
     return batch(run, apply(op, fronted(tensors, run), params))
-
-
-__all__ = ["RULES", "innermost"]

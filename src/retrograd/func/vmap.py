@@ -71,7 +71,7 @@ def over_slices(
         width = min(chunk, size - start)
         some = [each if dim is None else each.narrow(dim, start, width) for each, dim in zip(leaves, dims, strict=True)]
         parts.append(_at_once(func, out_dims, randomness, width, dims, some, spec, kwargs))
-    outs, shape = tree_flatten(parts[0])
+    shape = tree_flatten(parts[0])[1]
     columns = zip(*(tree_flatten(each)[0] for each in parts), strict=True)
     where = _out_dims(func, out_dims, shape)
     return shape.unflatten(

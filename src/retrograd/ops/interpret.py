@@ -9,10 +9,11 @@ paid where there are none: they are looked for only among operands that are not 
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, new, wrap
@@ -51,6 +52,11 @@ def _part(name: str) -> Any:
     )
 
 
+def _told(name: str) -> Any:
+    """A method that asks the inner tensor."""
+    return lambda self, *given, **named: getattr(self._inner, name)(*given, **named)
+
+
 class Interpreted(Tensor):
     """A tensor of a run of a transformation; it stands for ``inner`` and for whatever else its class says."""
 
@@ -64,6 +70,11 @@ class Interpreted(Tensor):
     _grad = _part("_grad")
     _view = _part("_view")
     _array = _part("_array")
+
+    # What reads numbers reads those of the inner tensor, which may refuse it.
+    item, tolist, numpy, __array__, data_ptr = map(_told, ("item", "tolist", "numpy", "__array__", "data_ptr"))
+    __bool__, __float__, __int__ = map(_told, ("__bool__", "__float__", "__int__"))
+    __complex__, __index__ = map(_told, ("__complex__", "__index__"))
 
     def become(self, other: Any) -> None:
         """Stand for what ``other`` stands for from now on."""
@@ -97,6 +108,21 @@ class Interpreted(Tensor):
         """What ``join(tensors, dim)``, which is linear, gives for operands of which ``self`` is of the innermost run."""
 
     @abstractmethod
+    def spread_as(self, made: Tensor) -> Any:
+        """``made`` (a new tensor like ``self``), with memory of its own for every slice of the batches of ``self``."""
+
+    #: Whether it has slices, each with numbers of its own.
+    sliced: ClassVar[bool] = False
+
+    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """What ``surface`` gives slice by slice."""
+        raise NotImplementedError
+
+    def dynamic(self, name: str) -> Exception:
+        """The error for an operation whose result has a shape that depends on the numbers."""
+        raise NotImplementedError
+
+    @abstractmethod
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         """Of ``members``, of which ``self`` is of the innermost run, one tensor of their run: of what ``build`` makes of
         their parts, element by element."""
@@ -106,6 +132,36 @@ def innermost(tensors: Sequence[Any]) -> Interpreted | None:
     """The operand whose transformation has to act first, or None."""
     found = [each for each in tensors if isinstance(each, Interpreted)]
     return max(found, key=lambda each: each._run.depth) if found else None
+
+
+def batched(values: Sequence[Any]) -> Interpreted | None:
+    """Of the operands, and of those in lists among them, the batch whose run is innermost, or None."""
+    every = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
+    return innermost([found for each in every if (found := _batch_in(each)) is not None])
+
+
+def _batch_in(x: Any) -> Interpreted | None:
+    while isinstance(x, Interpreted):
+        if x.sliced:
+            return x
+        x = x._inner
+    return None
+
+
+def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function that reads the numbers of tensors itself run slice by slice where these are batches."""
+
+    @functools.wraps(surface)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        found = batched([*args, *kwargs.values()]) if runs() else None
+        return surface(*args, **kwargs) if found is None else found.by_slices(surface, args, kwargs)
+
+    return checked
+
+
+def spread_as(x: Any, made: Tensor) -> Any:
+    """``made``, a new tensor like ``x``, spread over the slices of whatever batches ``x`` belongs to."""
+    return x.spread_as(made) if isinstance(x, Interpreted) else made
 
 
 def stand(kind: type[Interpreted], run: Run, inner: Tensor) -> Any:

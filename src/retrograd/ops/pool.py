@@ -14,6 +14,7 @@ from ..kernels import pool, resample
 from ..kernels.layout import laid_as
 from .arithmetic import sign
 from .elementary import relu
+from .interpret import slicewise
 from .reduce import mean
 from .shape import squeeze, unsqueeze
 from .table import FUNCTIONS, op, surface
@@ -541,6 +542,7 @@ def _check_averaged(array: Any, rank: int) -> None:
     raise unsupported("avg_pool2d" if rank == 2 else "avg_pool3d_out_frame", array.dtype)
 
 
+@slicewise
 def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
     """Means of integers, rounded towards zero."""
     np = module_of(input._array)
