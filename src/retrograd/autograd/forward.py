@@ -131,6 +131,8 @@ def make(run: Any, primal: Any, tangent: Any) -> Any:
     special = innermost((primal, tangent))
     if special is not None and special._run.depth > run.depth:
         return special.merged((primal, tangent), lambda a, b: make(run, a, b))
+    if isinstance(primal, Interpreted) and not slicing(primal) <= slicing(tangent):
+        tangent = tangent + zeros_as(primal)  # what is written into slices needs a place for each
     made = stand(Dual, run, primal)
     made._tangent = tangent
     return made
@@ -210,17 +212,34 @@ def _settle(run: Any, x: Any, tangent: Any) -> None:
             return
         base = view.base
         if base.__class__ is not Dual:
-            become(run, base, _zeros_in_order_of(base))
+            zeros = blank((base, tangent), base._array.shape, base._array.dtype).detach()
+            become(run, base, zeros if isinstance(zeros, Interpreted) else _zeros_in_order_of(base))
         start = x.storage_offset() - base.storage_offset()
         become(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
     held = x._tangent
-    lies = held.__class__ is Tensor and 0 not in [
-        step for step, size in zip(held._array.strides, held._array.shape, strict=True) if size > 1
-    ]
-    if lies and held._node.__class__ is not AccumulateGrad and innermost((tangent,)) is None:
+    if _takes(held, tangent):
         held.copy_(tangent)
     else:
         x._tangent = tangent
+
+
+def _takes(held: Any, tangent: Any) -> bool:
+    """Whether ``tangent`` can be written into the memory of ``held``: it has as many slices, and each element a place."""
+    if not slicing(tangent) <= slicing(held):
+        return False
+    while isinstance(held, Interpreted):
+        held = held._inner
+    array = held._array
+    stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
+    return not stretched and held._node.__class__ is not AccumulateGrad
+
+
+def slicing(x: Any) -> set[Any]:
+    """The runs of vmap of which ``x`` is a batch."""
+    if not isinstance(x, Interpreted):
+        return set()
+    found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
+    return found | {x._run} if x.sliced else found
 
 
 def _zeros_in_order_of(x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ..core.tree import tree_map
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
-from ..ops.interpret import Interpreted, Run, blank, spread_as, stand
+from ..ops.interpret import Interpreted, Run, blank, runs, spread_as, stand
 from ..ops.operation import TENSORS as F
 
 
@@ -227,6 +227,11 @@ def part(x: Any, run: VmapRun, index: int) -> Any:
     """Slice ``index`` of ``x``."""
     value, dim = split(x, run)
     return value if dim is None else F.select(value, dim, index)
+
+
+def unsliced(x: Any) -> Any:
+    """The first slice of ``x``, if it is a batch of the vmap that is under way."""
+    return part(x, runs()[-1], 0)  # type: ignore[arg-type]
 
 
 # -- The same under the wrappers of runs further in
