@@ -24,6 +24,7 @@ from ..ops.inner import expand, to_dtype
 from ..ops.interpret import Interpreted, blank, innermost, spread_as, stand
 from ..ops.operation import TENSORS, arguments, is_shared
 from ..ops.promote import common_dtype
+from .function import Function
 from .solving import solve
 
 F = TENSORS
@@ -88,6 +89,9 @@ class Dual(Interpreted):
             None if a is None and b is None else _paired(run, a, b, each)
             for a, b, each in zip(found, turned, inputs, strict=True)
         ]
+
+    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+        return _custom(self._run, function, args)
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in tensors]
@@ -261,6 +265,90 @@ CAPTURED = (
     "mutate a captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept "
     "the mutated Tensor(s) as inputs."
 )
+
+
+# --- Custom functions -------------------------------------------------------------------------------------------------
+
+
+def _custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
+    """What a custom function gives: the tangents by its ``jvp``, or if it has none by the transpose of its backward."""
+    primals = tuple([primal_in(each, run) for each in args])
+    tangents = tuple([tangent_in(each, run) for each in args])
+    if not run.alive or all(each is None for each in tangents):
+        return function.apply(*primals)
+    if function.jvp is Function.jvp or innermost(primals) is not None:
+        result = function.apply(*primals)
+        outs = result if isinstance(result, tuple) else (result,)
+        slopes = _pushed(function, primals, tangents, len(outs))
+    else:
+        ctx, result = function._called(primals, function.setup_context is not Function.setup_context)
+        outs = result if isinstance(result, tuple) else (result,)
+        slopes = _own_slopes(ctx, function, primals, tangents, outs)
+    found = []
+    for out, slope in zip(outs, slopes, strict=True):
+        at = next((i for i, each in enumerate(primals) if each is out and tangents[i] is not None), None)
+        if at is not None and slope is not None:  # modified in place
+            _settle(run, args[at], slope)
+            found.append(args[at])
+        else:
+            found.append(make(run, out, slope))
+    return tuple(found) if isinstance(result, tuple) else found[0]
+
+
+def _own_slopes(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
+    """What the user's ``jvp`` gives, checked."""
+    given = [
+        zeros_as(primal) if slope is None and isinstance(primal, Tensor) and ctx.materialize_grads else slope
+        for primal, slope in zip(primals, tangents, strict=True)
+    ]
+    ctx.forward_mode = True
+    try:
+        slopes = function.jvp(ctx, *given)
+    finally:
+        ctx.forward_mode = False
+    slopes = slopes if isinstance(slopes, tuple) else (slopes,)
+    if len(slopes) != len(outs):
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(slopes)})"
+        )
+    for index, (out, slope) in enumerate(zip(outs, slopes, strict=True)):
+        if slope is None:
+            continue
+        if not isinstance(slope, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(slope).__name__}) for grad output {index}.")
+        if slope._array.shape != out._array.shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                f"supported. Tensor is of size {list(out._array.shape)} while the given forward gradient is of size "
+                f"{list(slope._array.shape)}."
+            )
+    return list(slopes)
+
+
+def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
+    """The tangents of a function by the transpose of its backward."""
+    members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
+    record = bool(recording()) and any(map(_is_recorded, members))
+    live = [i for i, each in enumerate(tangents) if each is not None]
+    before = set_recording(True)
+    try:
+        inputs = {i: placed(primals[i], members) for i in live}
+        result = function.apply(*[inputs.get(i, each) for i, each in enumerate(primals)])
+        outs = result if isinstance(result, tuple) else (result,)
+        graded = [k for k, out in enumerate(outs) if isinstance(out, Tensor) and out.requires_grad]
+        places = [blank(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
+        values = solve([outs[k] for k in graded], list(inputs.values()), places, True, True)
+    finally:
+        set_recording(before)
+    pairs = [(w, tangents[i]) for w, i in zip(values, live, strict=True) if w is not None]
+    found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
+    return [found[graded.index(k)] if k in graded else None for k in range(count)]
+
+
+def placed(x: Any, members: Sequence[Any]) -> Any:
+    """``x`` at a place of its own in the graph, with a slice for every slice of ``members``."""
+    wide = blank(members, x._array.shape, x._array.dtype)
+    return x + wide
 
 
 # --- The tangent of a block -----------------------------------------------------------------------------------------

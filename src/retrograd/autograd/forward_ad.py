@@ -24,6 +24,7 @@ class DualRun(Run):
     """The one level of duals that may be open at a time."""
 
     __slots__ = ()
+    strict = False
 
 
 def _open() -> DualRun | None:

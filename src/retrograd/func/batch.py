@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
 from ..autograd.forward import Dual
+from ..autograd.function import Function
 from ..core.modes import recording
 from ..core.tensor import Tensor, preserve_format, wrap
-from ..core.tree import tree_map
+from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
@@ -89,6 +90,9 @@ class Batch(Interpreted):
             grad if grad is None or dim is None else raised(grad, run, dim)
             for grad, (_, dim) in zip(found, bare, strict=True)
         ]
+
+    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+        return custom(self._run, function, args)
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         run = self._run
@@ -336,6 +340,51 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
         after = range(1 + rank + places[0], found._array.ndim)
         found = F.permute(found, (0, *before, *range(1, 1 + rank), *after))
     return batch(run, found)
+
+
+class VmapInfo(NamedTuple):
+    """What the ``vmap`` of a custom Function is told: over how many slices, and what random numbers do."""
+
+    batch_size: int
+    randomness: str
+
+
+def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
+    """What a custom Function gives for all slices: by its ``vmap``, or if it asks for that slice by slice."""
+    own, name = function.vmap is not Function.vmap, function.__name__
+    more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+    if function.generate_vmap_rule:
+        if own:
+            raise RuntimeError(
+                f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+                f"ambiguity. {more}"
+            )
+        return by_slices(run, function.apply, args, {})
+    if not own:
+        raise RuntimeError(
+            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
+            f"staticmethod or set generate_vmap_rule=True. {more}"
+        )
+    values = tree_map(lambda each: split(each, run)[0], args)
+    dims = tree_map(lambda each: split(each, run)[1], args)
+    found = function.vmap(VmapInfo(run.size, run.randomness), dims, *values)
+    if not (isinstance(found, tuple) and len(found) == 2):
+        count = len(found) if isinstance(found, tuple) else 1
+        raise RuntimeError(
+            f"Expected the {name}.vmap staticmethod to have two returns: outputs and out_dims with pytree structure "
+            f"compatible with the output. Got a {type(found)} of {count} returns"
+        )
+    outs, spec = tree_flatten(found[0])
+    where = broadcast_to_and_flatten(found[1], spec)
+    if where is None:
+        raise RuntimeError(f"{name}.vmap returned an incompatible (out_dims, outputs) tuple.")
+    return spec.unflatten(
+        [
+            each if dim is None else batch(run, each, dim % each._array.ndim)
+            for each, dim in zip(outs, where, strict=True)
+        ]
+    )
 
 
 def _modified(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:

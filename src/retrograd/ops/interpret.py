@@ -27,6 +27,7 @@ class Run:
     """One run of a transformation; ``depth`` says how many are under way around it, itself included."""
 
     __slots__ = ("alive", "depth")
+    strict: ClassVar[bool] = True  # whether it is one of torch.func
 
     def __init__(self) -> None:
         self.alive = False
@@ -102,6 +103,10 @@ class Interpreted(Tensor):
         ``solve(outs, inputs, grads, last)`` finds those of tensors of runs further out; all calls but the last leave the
         graph in place. A gradient is None where there is none; one of ``grads`` is None where it is 1.
         """
+
+    @abstractmethod
+    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a custom ``Function`` gives for arguments of which ``self`` is one of the innermost run."""
 
     @abstractmethod
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
