@@ -21,7 +21,7 @@ from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_form
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of
 from ..ops.inner import expand, to_dtype
-from ..ops.interpret import Interpreted, blank, innermost, spread_as, stand
+from ..ops.interpret import Interpreted, blank, innermost, slicing, spread_as, stand
 from ..ops.operation import TENSORS, arguments, is_shared
 from ..ops.promote import common_dtype
 from .function import Function
@@ -236,14 +236,6 @@ def _takes(held: Any, tangent: Any) -> bool:
     array = held._array
     stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
     return not stretched and held._node.__class__ is not AccumulateGrad
-
-
-def slicing(x: Any) -> set[Any]:
-    """The runs of vmap of which ``x`` is a batch."""
-    if not isinstance(x, Interpreted):
-        return set()
-    found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
-    return found | {x._run} if x.sliced else found
 
 
 def _zeros_in_order_of(x: Tensor) -> Tensor:

@@ -538,7 +538,7 @@ def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     )
 
 
-@rule("bernoulli_block poisson_block")
+@rule("bernoulli_block poisson_block binomial_block multinomial_block")
 def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if not run.differs():
         raise RuntimeError(

@@ -108,7 +108,8 @@ def _pairs(input: Tensor) -> Tensor:
 
 
 for _name, _function in {
-    "alias": alias, "as_strided": as_strided, "detach": lambda input: input.detach(), "diagonal": diagonal, "expand": expand_method,
+    "alias": alias, "as_strided": as_strided, "detach": lambda input: input.detach(), "diagonal": diagonal,
+    "expand": expand_method,
     "permute": permute, "select": select, "slice": slice_, "split": split, "split_with_sizes": split_with_sizes,
     "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
     "view": view, "view_as_complex": _pairs, "view_as_real": view_as_real,

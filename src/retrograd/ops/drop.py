@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
+from .interpret import draw, runs
 from .random import bernoulli_
 from .shape import squeeze, unsqueeze
 from .table import op, surface
@@ -24,6 +25,8 @@ def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
         blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
         blank = np.empty_like(input._array)
+    if runs():
+        return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
     return bernoulli_(wrap(blank), 1 - p)
 
 
@@ -100,7 +103,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
-    mask = wrap(_kept(input, p, False)._array != 0)
+    mask = _kept(input, p, False) != 0
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
 
 

@@ -28,10 +28,19 @@ class Run:
 
     __slots__ = ("alive", "depth")
     strict: ClassVar[bool] = True  # whether it is one of torch.func
+    size: int  # of one that has slices: how many
 
     def __init__(self) -> None:
         self.alive = False
         self.depth = 0
+
+    def differs(self) -> bool:
+        """Whether random numbers are to be other ones in every slice. Raises RuntimeError where none may be drawn."""
+        return False
+
+    def drawn(self, made: Tensor) -> Any:
+        """Numbers drawn for every slice, along a first dimension, as a tensor of this run."""
+        raise NotImplementedError
 
     def __enter__(self) -> Any:
         around = runs()
@@ -167,6 +176,23 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 def spread_as(x: Any, made: Tensor) -> Any:
     """``made``, a new tensor like ``x``, spread over the slices of whatever batches ``x`` belongs to."""
     return x.spread_as(made) if isinstance(x, Interpreted) else made
+
+
+def slicing(x: Any) -> set[Any]:
+    """The runs of vmap of which ``x`` is a batch."""
+    if not isinstance(x, Interpreted):
+        return set()
+    found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
+    return found | {x._run} if x.sliced else found
+
+
+def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
+    """Random numbers of ``shape`` that ``sample`` draws: within vmap other ones for every slice, if it was told so."""
+    around = [each for each in runs() if each.differs()]
+    made = wrap(sample((*[each.size for each in around], *shape)))
+    for each in around:
+        made = each.drawn(made)
+    return made
 
 
 def stand(kind: type[Interpreted], run: Run, inner: Tensor) -> Any:
