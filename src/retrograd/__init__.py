@@ -44,6 +44,7 @@ from .core.threads import (
     set_num_interop_threads,
     set_num_threads,
 )
+from .func import vmap
 from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes

@@ -17,7 +17,7 @@ from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import describe
-from ..ops.interpret import innermost
+from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from . import forward_ad, function, graph
 from .function import Function
@@ -138,6 +138,11 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if any(each.strict for each in runs()):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
     grads = _gradients(grad_tensors, len(outputs))
