@@ -51,7 +51,7 @@ def fronted(tensors: Sequence[Any], run: VmapRun) -> Given:
     "pointwise where_block masked_fill_number masked_fill_scalar where_else where_half native_dropout_block elu_backward",
     "gelu_backward hardshrink_backward hardsigmoid_backward hardswish_backward hardtanh_backward leaky_relu_backward",
     "log_sigmoid_backward mish_backward silu_backward sigmoid_backward tanh_backward softplus_backward",
-    "threshold_backward ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
+    "threshold_backward prelu_kernel prelu_kernel_backward ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
 )
 def elementwise(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """Operands aligned behind the slices, as broadcasting aligns what slices have."""
@@ -204,11 +204,6 @@ def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if op.name == "as_strided_block":
         return batch(run, apply(op, (value,), (whole, part)))
     return batch(run, apply(op, (value, front(tensors[1], run)), (whole, part)), dim)
-
-
-@rule("strided_add strided_read strided_write")
-def _geometries(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    return slices(run, op, tensors, params)
 
 
 @rule("permute")
@@ -545,3 +540,176 @@ def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
         )
     return batch(run, apply(op, fronted(tensors, run), params))
+
+
+# --- Samples ----------------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "max_pool2d_block max_pool3d_block adaptive_max_pool2d_block adaptive_max_pool3d_block fractional_max_pool2d_block",
+    "fractional_max_pool3d_block spread_at collect_at",
+)
+def _pooled(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return moved_on(run, op, tensors, params)
+
+
+@rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
+@rule("channel_shuffle native_channel_shuffle grid_spread")
+def _more_samples(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """Blocks of samples, to which the slices are more samples."""
+    given = tuple([_joined(front(each, run), 0) for each in tensors])
+    return _parted(apply(op, given, _many(op, params, run)), run, 0)
+
+
+def _many(op: Any, params: Given, run: VmapRun) -> Given:
+    """Parameters whose shapes begin with the number of samples, for all slices."""
+    return tuple(
+        (run.size * value[0], *value[1:]) if name in _SHAPES else value
+        for name, value in zip(op.params, params, strict=True)
+    )
+
+
+@rule("nll_loss2d_block")
+def _likelihood_of_images(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    scores, target, weight = tensors
+    reduction, ignored = params
+    if weight is not None and split(weight, run)[1] is not None:
+        return slices(run, op, tensors, params)
+    x, y = (_joined(front(each, run), 0) for each in (scores, target))
+    losses, shares = (apply(op, (each, y, weight), ("none", ignored))[0] for each in (x, F.zeros_as(x) - 1))
+    shape = (run.size, *target._array.shape)
+    total, every = (F.sum_dim(F.reshape(each, (run.size, -1)), (1,), False) for each in (losses, shares))
+    if reduction == "none":
+        return batch(run, F.reshape(losses, shape)), batch(run, F.zeros_as(every))
+    return batch(run, total / every if reduction == "mean" else total), batch(run, every)
+
+
+@rule("embedding_dense_backward")
+def _embedded_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    slope, index = tensors
+    if split(index, run)[1] is not None or params[2]:
+        return slices(run, op, tensors, params)
+    x = move(front(slope, run), 0, rank_of(slope) - 1)
+    shape = x._array.shape
+    wide = apply(op, (F.reshape(x, (*shape[:-2], shape[-2] * shape[-1])), index), params)
+    return batch(run, F.reshape(wide, (wide._array.shape[0], *shape[-2:])), 1)
+
+
+@rule("take_block")
+def _taken(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, index = tensors
+    size = math.prod(x._array.shape)
+    rows = F.reshape(front(x, run), (run.size, size))
+    places = F.reshape(front(index, run), (run.size, math.prod(index._array.shape)))
+    places = F.where_block(F.lt(places, 0), places + size, places)
+    return batch(run, F.reshape(F.gather_block(rows, places, 1), (run.size, *index._array.shape)))
+
+
+@rule("dist_block")
+def _distance(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    apart = elementwise(run, OPS["sub"], tensors, (1,) * len(OPS["sub"].params))
+    return moved_on(run, OPS["vector_norm_block"], (apart,), (params[0], None, False))
+
+
+@rule("trilinear")
+def _summed_products(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    terms, result = params[0].split("->")
+    letter = next(each for each in "zyxwvutsrqponmlkjihgfedcba" if each not in params[0])
+    given, named = [], []
+    for each, term in zip(tensors, terms.split(","), strict=True):
+        batched = split(each, run)[1] is not None
+        given.append(front(each, run) if batched else each)
+        named.append(letter * batched + term)
+    return batch(run, apply(op, tuple(given), (f"{','.join(named)}->{letter}{result}",)))
+
+
+#: Where, among the arguments of the view that is written into, the dimensions stand.
+_PLACES = {"select": (0,), "slice": (0,), "diagonal": (1, 2)}
+
+
+@rule(*(f"{name}_scatter_block {name}_scatter_block_hole" for name in _PLACES))
+def _written_into(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    places = _PLACES[op.name.partition("_")[0]]
+    arguments = tuple(on(each) if i in places else each for i, each in enumerate(params[0]))
+    return batch(run, apply(op, fronted(tensors, run), (arguments,)))
+
+
+# --- Normalisation ------------------------------------------------------------------------------------------------------
+
+
+def _several(layout: Any, run: VmapRun) -> Any:
+    """The layout of all slices of an input that is normalised sample by sample."""
+    return layout._replace(shape=(run.size * layout.shape[0], *layout.shape[1:]))
+
+
+@rule("layer_norm_block group_norm_block")
+def _normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, *affine = tensors
+    layout, eps = params
+    own = any(each is not None and split(each, run)[1] is not None for each in affine)
+    weight, bias = (None, None) if own else affine
+    out, mean, rstd = apply(op, (front(x, run), weight, bias), (_several(layout, run), eps))
+    if own:  # a weight for each slice
+        for each, step in zip(affine, (F.mul, F.add), strict=True):
+            if each is not None:
+                out = step(out, _by_channel(front(each, run), op, out))
+    parts = [F.reshape(each, (run.size, layout.shape[0], *each._array.shape[1:])) for each in (mean, rstd)]
+    return tuple(batch(run, each) for each in (out, *parts))
+
+
+def _by_channel(x: Any, op: Any, out: Any) -> Any:
+    """A weight for each slice, to be multiplied with a result."""
+    shape, rank = x._array.shape, out._array.ndim
+    if op.name == "layer_norm_block":
+        return F.reshape(x, (shape[0], *(1,) * (rank - len(shape)), *shape[1:]))
+    return F.reshape(x, (shape[0], 1, shape[1], *(1,) * (rank - 3)))
+
+
+def _channels(x: Any, run: VmapRun) -> Any:
+    """A tensor of one number a channel for the channels of all slices."""
+    return None if x is None else F.reshape(front(x, run), (-1,))
+
+
+@rule("batch_norm_block")
+def _batch_normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, weight, bias = tensors
+    layout, running, momentum, eps, small = params
+    if eps is not None and running is not None:
+        raise RuntimeError(BATCH_NORM)
+    n, channels, width = layout.shape
+    layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
+    if running is not None:
+        running = tuple(numpy.tile(each, run.size) for each in running)
+    given = move(front(x, run), 0, 1), _channels(weight, run), _channels(bias, run)
+    out, mean, rstd = apply(op, given, (layout, running, momentum, eps, small))
+    parts = [batch(run, F.reshape(each, (run.size, channels))) for each in (mean, rstd)]
+    return batch(run, out, 1), *parts
+
+
+BATCH_NORM = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were "
+    "not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be False.If "
+    "you are using a prebuilt module and do not need eval mode, please see the functorch website for resources on how to "
+    "patch your module to work with vmap"
+)
+
+
+@rule("norm_backward")
+def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    slope, x, weight, mean, rstd = tensors
+    layout, eps = params
+    if layout.axes == (0, 2):  # by channel: the slices are more channels
+        n, channels, width = layout.shape
+        layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
+        given = [move(front(each, run), 0, 1) for each in (slope, x)] + [_channels(weight, run)]
+        return batch(run, apply(op, (*given, _channels(mean, run), _channels(rstd, run)), (layout, eps)), 1)
+    if weight is not None and split(weight, run)[1] is not None:
+        return slices(run, op, tensors, params)
+    slope, x, mean, rstd = (front(each, run) for each in (slope, x, mean, rstd))
+    return batch(run, apply(op, (slope, x, weight, mean, rstd), (_several(layout, run), eps)))
+
+
+@rule("norm_weight_backward strided_add strided_read strided_write")
+def _quietly(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """Slice by slice, in steps that no user asked for."""
+    return slices(run, op, tensors, params)
