@@ -9,10 +9,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy
-
 from ..autograd.forward import Dual
 from ..autograd.function import Function
+from ..core.devices import module_of
 from ..core.modes import recording
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
@@ -333,7 +332,7 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
     together = places[-1] - places[0] + 1 == len(places)
     if dim is None:
         return batch(run, pick(value, given), places[0] if together else 0)
-    rows = wrap(numpy.arange(run.size).reshape(run.size, *(1,) * rank))
+    rows = wrap(module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
     found = pick(move(value, dim, 0), [rows, *given])
     if together and places[0]:  # the dimensions before the picked ones come before them again
         before = [1 + rank + i for i in range(places[0])]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import module_of
 from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
 from ..core.views import Geometry, geometry
 from ..ops.calls import apply
@@ -51,7 +52,8 @@ def fronted(tensors: Sequence[Any], run: VmapRun) -> Given:
     "pointwise where_block masked_fill_number masked_fill_scalar where_else where_half native_dropout_block elu_backward",
     "gelu_backward hardshrink_backward hardsigmoid_backward hardswish_backward hardtanh_backward leaky_relu_backward",
     "log_sigmoid_backward mish_backward silu_backward sigmoid_backward tanh_backward softplus_backward",
-    "threshold_backward prelu_kernel prelu_kernel_backward ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
+    "threshold_backward prelu_kernel prelu_kernel_backward",
+    "ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
 )
 def elementwise(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """Operands aligned behind the slices, as broadcasting aligns what slices have."""
@@ -435,7 +437,7 @@ def _embedded(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
         return batch(run, apply(op, (weight, move(value, dim or 0, 0)), params))
     rows = weight._array.shape[0]
     flat = F.reshape(front(weight, run), (run.size * rows, *weight._array.shape[1:]))
-    start = wrap(numpy.arange(run.size) * rows)
+    start = wrap(module_of(flat._array).arange(run.size) * rows)
     places = front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
     return batch(run, apply(op, (flat, places), params))
 

@@ -13,7 +13,7 @@ from ..core.views import Geometry, geometry
 from .calls import write_array
 from .cast import clone
 from .inner import strided_write
-from .interpret import Interpreted
+from .interpret import Interpreted, batched
 from .out import refuse_grad
 from .parts import view_as_complex, view_as_real
 from .pieces import (
@@ -254,4 +254,6 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """The tensor of the shape of ``src`` of which ``input`` is the slice with these arguments, as a view of it."""
+    if (special := batched((input, src))) is not None:
+        raise special.refuse_out(slice_inverse_block.op)
     return slice_inverse_block(input, src, geometry(src._array, src._array), geometry(input._array, input._array))

@@ -14,7 +14,7 @@ from ..core.views import bump
 from ..kernels import rows
 from ..kernels.floats import widened
 from .cast import type_name
-from .interpret import slicewise
+from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, view
 from .table import op, surface
@@ -86,6 +86,9 @@ def _embedding(
 @surface(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
+    if (special := batched((input, indices))) is not None:  # the slices are views
+        special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
+        return input
     _check_indices("embedding_renorm_", indices)
     if rows.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump(input)

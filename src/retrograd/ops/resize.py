@@ -9,7 +9,7 @@ from ..core.modes import recording
 from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
 from .calls import resized
-from .interpret import Interpreted
+from .interpret import Interpreted, batched
 from .pieces import as_strided
 from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 from .table import surface
@@ -74,6 +74,8 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     shape = spread("resize_", size)
     if min(shape, default=0) < 0:
         raise RuntimeError("numel: integer multiplication overflow")
+    if (special := batched((input,))) is not None:
+        raise special.dynamic("resize_")
     input._array = resized(input._array, shape)
     bump(input)
     return input
