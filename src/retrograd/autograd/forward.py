@@ -21,7 +21,7 @@ from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_form
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of
 from ..ops.inner import expand, to_dtype
-from ..ops.interpret import Interpreted, blank, innermost, slicing, spread_as, stand
+from ..ops.interpret import Transformed, blank, innermost, slicing, spread_as, stand
 from ..ops.operation import TENSORS, arguments, is_shared
 from ..ops.promote import common_dtype
 from .function import Function
@@ -46,7 +46,7 @@ _BY_STRIDES = ("as_strided_block", "slice_inverse_block")
 _CONSTANTS = ("value", "fill")
 
 
-class Dual(Interpreted):
+class Dual(Transformed):
     """``inner``, the primal, and the tangent that goes with it, of its shape."""
 
     __slots__ = ()
@@ -135,7 +135,7 @@ def make(run: Any, primal: Any, tangent: Any) -> Any:
     special = innermost((primal, tangent))
     if special is not None and special._run.depth > run.depth:
         return special.merged((primal, tangent), lambda a, b: make(run, a, b))
-    if isinstance(primal, Interpreted) and not slicing(primal) <= slicing(tangent):
+    if isinstance(primal, Transformed) and not slicing(primal) <= slicing(tangent):
         tangent = tangent + zeros_as(primal)  # what is written into slices needs a place for each
     made = stand(Dual, run, primal)
     made._tangent = tangent
@@ -144,7 +144,7 @@ def make(run: Any, primal: Any, tangent: Any) -> Any:
 
 def primal_in(x: Any, run: Any) -> Any:
     """``x`` without its tangent of ``run``."""
-    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
         return x
     if x._run is run:
         return x._inner
@@ -153,7 +153,7 @@ def primal_in(x: Any, run: Any) -> Any:
 
 def tangent_in(x: Any, run: Any) -> Any:
     """The tangent of ``x`` in ``run``, or None."""
-    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
         return None
     if x._run is run:
         return x._tangent
@@ -169,7 +169,7 @@ def tangent_in(x: Any, run: Any) -> Any:
 
 def _has_tangent(x: Any, run: Any) -> bool:
     """Whether ``x``, or what it stands for, has a tangent in ``run``."""
-    if not isinstance(x, Interpreted):
+    if not isinstance(x, Transformed):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
 
@@ -208,7 +208,7 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
 def _settle(run: Any, x: Any, tangent: Any) -> None:
     """Let ``tangent`` be the tangent of ``x``: in the memory of the old one, which views of ``x`` share."""
     if not (isinstance(x, Dual) and x._run is run):
-        if isinstance(x, Interpreted):
+        if isinstance(x, Transformed):
             raise RuntimeError(CAPTURED)
         view = x._view
         if view is None:
@@ -217,7 +217,7 @@ def _settle(run: Any, x: Any, tangent: Any) -> None:
         base = view.base
         if base.__class__ is not Dual:
             zeros = blank((base, tangent), base._array.shape, base._array.dtype).detach()
-            become(run, base, zeros if isinstance(zeros, Interpreted) else _zeros_in_order_of(base))
+            become(run, base, zeros if isinstance(zeros, Transformed) else _zeros_in_order_of(base))
         start = x.storage_offset() - base.storage_offset()
         become(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
     held = x._tangent
@@ -231,7 +231,7 @@ def _takes(held: Any, tangent: Any) -> bool:
     """Whether ``tangent`` can be written into the memory of ``held``: it has as many slices, and each element a place."""
     if not slicing(tangent) <= slicing(held):
         return False
-    while isinstance(held, Interpreted):
+    while isinstance(held, Transformed):
         held = held._inner
     array = held._array
     stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]

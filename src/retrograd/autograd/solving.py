@@ -14,7 +14,7 @@ from ..ops.interpret import innermost
 
 def place_of(x: Tensor) -> Any:
     """Where the gradient of ``x`` arrives."""
-    return x._node if x._view is None else Tensor.current(x)
+    return x._node if x._view is None else Tensor._current(x)
 
 
 def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep: bool, record: bool) -> list[Any]:

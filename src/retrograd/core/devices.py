@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy
 
 from .kinds import kind_of
+from .where import briefly
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
@@ -31,6 +32,7 @@ class device:
     type: str
     index: int | None
 
+    @briefly
     def __init__(self, *args: Any, **named: Any) -> None:
         type, index = _given(args, named)
         if isinstance(type, device):
@@ -128,6 +130,7 @@ def get_default_device() -> device:
     return _chosen.stack[-1] if _chosen.stack else _chosen.default
 
 
+@briefly
 def set_default_device(device: Any) -> None:
     """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
     _chosen.default = CPU if device is None else as_device(device)

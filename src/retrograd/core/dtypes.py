@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy
 
 from .kinds import kind_of
+from .where import briefly
 
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
@@ -170,6 +171,7 @@ _FLOAT_RANK = (float16, bfloat16, float32, float64)
 _WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
+@briefly
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype to which both can be converted, by PyTorch's rules.
 
@@ -268,7 +270,7 @@ def converted(value: Any, target: Any) -> Any:
         fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
-        fits = abs(number) <= finfo(of(target)).max
+        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # what float16 holds, all hold
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
@@ -314,6 +316,7 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
     return stronger
 
 
+@briefly
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
     _check_dtypes("can_cast", from_=from_, to=to)
@@ -332,6 +335,7 @@ class finfo:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, type: dtype | None = None) -> None:
         type = default.floating if type is None else type
         _check_dtypes("finfo", type=type)
@@ -367,6 +371,7 @@ class iinfo:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, type: dtype) -> None:
         _check_dtypes("iinfo", type=type)
         if type.category >= FLOATING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, SupportsIndex
 
+from .where import brief
+
 
 class Size(tuple[int, ...]):
     """A shape, as ``torch.Size``: a tuple of ints.
@@ -22,7 +24,10 @@ class Size(tuple[int, ...]):
         made = size_of(cls, sizes)
         for position, each in enumerate(made):
             if each.__class__ is not int:
-                return cls._of_others(made, position)
+                try:
+                    return cls._of_others(made, position)
+                except TypeError as error:
+                    raise brief(error) or error from None
         return made
 
     @classmethod

@@ -87,7 +87,7 @@ def current(x: Tensor, asked: bool = False) -> Any:
     return x._node
 
 
-Tensor.current = staticmethod(current)
+Tensor._current = staticmethod(current)
 
 
 def _unrecorded(x: Tensor) -> Any:

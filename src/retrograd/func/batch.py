@@ -18,7 +18,7 @@ from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
-from ..ops.interpret import Interpreted, Run, blank, runs, spread_as, stand
+from ..ops.interpret import Run, Transformed, blank, runs, spread_as, stand
 from ..ops.operation import TENSORS as F
 
 
@@ -44,7 +44,7 @@ class VmapRun(Run):
         return batch(self, made)
 
 
-class Batch(Interpreted):
+class Batch(Transformed):
     """The slices of ``_inner`` along its dimension ``_dim``, of which the user sees one."""
 
     __slots__ = ()
@@ -242,14 +242,14 @@ def unsliced(x: Any) -> Any:
 
 def within(x: Any, run: VmapRun) -> bool:
     """Whether ``x`` is a batch of ``run``, or stands for one."""
-    if not isinstance(x, Interpreted):
+    if not isinstance(x, Transformed):
         return False
     return x._run is run or within(x._inner, run) or within(getattr(x, "_tangent", None), run)
 
 
 def lowered(x: Any, run: VmapRun) -> Any:
     """``x`` with the slices of ``run`` along a first dimension of its own, under whatever stands for it further in."""
-    if not isinstance(x, Interpreted) or x._run.depth <= run.depth:
+    if not isinstance(x, Transformed) or x._run.depth <= run.depth:
         return front(x, run)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
@@ -260,7 +260,7 @@ def lowered(x: Any, run: VmapRun) -> Any:
 
 def raised(x: Any, run: VmapRun, dim: int) -> Any:
     """``x`` as a batch of ``run`` along its dimension ``dim``, under whatever stands for it further in."""
-    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
@@ -318,7 +318,7 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 def part_within(x: Any, run: VmapRun, index: int) -> Any:
     """Slice ``index`` of ``x``, under whatever stands for it further in."""
-    if not isinstance(x, Interpreted) or x._run.depth < run.depth:
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
         return x
     return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.interpret import Interpreted
+from ..ops.interpret import Transformed
 from ..ops.operation import TENSORS as F
 
 
@@ -182,7 +182,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """What a tensor of a transformation stands for: the plain tensor, or without ``recurse`` that of the next one out."""
-    while isinstance(tensor, Interpreted):
+    while isinstance(tensor, Transformed):
         tensor = tensor._inner
         if not recurse:
             break

@@ -18,7 +18,7 @@ from ..core.modes import recording, set_recording
 from ..core.node import AccumulateGrad, Output, nobody
 from ..core.tensor import Tensor
 from ..core.tree import TreeSpec, tree_flatten, tree_map, tree_unflatten
-from ..ops.interpret import Interpreted, Run, blank, runs
+from ..ops.interpret import Run, Transformed, blank, runs
 from ..ops.operation import TENSORS as F
 from .batch import Batch, VmapRun, batch, expand_to
 
@@ -51,7 +51,7 @@ def _spread(x: Any, around: Sequence[Run]) -> Any:
     if not around:
         return x
     run, *rest = around
-    if isinstance(x, Interpreted) and x._run is run:
+    if isinstance(x, Transformed) and x._run is run:
         if isinstance(x, Batch):
             return batch(x._run, _spread(x._inner, rest), x._dim)
         return make(run, _spread(x._inner, rest), _spread(x._tangent, rest))
@@ -83,7 +83,7 @@ def stand_in(x: Any) -> Any:
 
 def _places(x: Any) -> list[Any]:
     """The places in the graph of everything that ``x`` stands for."""
-    if isinstance(x, Interpreted):
+    if isinstance(x, Transformed):
         return _places(x._inner) + (_places(x._tangent) if isinstance(x, Dual) else [])
     place = place_of(x)
     return [] if place is None else [place]

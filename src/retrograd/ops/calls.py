@@ -7,7 +7,6 @@ tensor likewise.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +18,12 @@ from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
+from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -77,12 +78,16 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``function`` as an operator: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
-        if other.__class__ in NUMBERS or isinstance(other, Tensor):
-            return function(input, other)
-        if not belongs(other):
-            return NotImplemented
-        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        try:
+            if other.__class__ in NUMBERS or isinstance(other, Tensor):
+                return function(input, other)
+            if not belongs(other):
+                return NotImplemented
+            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        except Exception as error:
+            raise where.brief(error) or error from None
 
+    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
     operator.__name__ = operator.__qualname__ = function.__name__
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
@@ -256,21 +261,6 @@ def record(
     return node
 
 
-_counted: dict[tuple[type, int], type] = {}
-
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
-
-
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need."""
     for each in op.saved():
@@ -333,6 +323,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 
@@ -483,13 +474,11 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
                 f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
             )
         target._array = resized(target._array, array.shape)
     target._array[...] = array

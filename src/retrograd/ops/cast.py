@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as _copy
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
+from ..core.where import brief, briefly, warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
@@ -91,7 +91,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
     ``memory_format``.
     """
-    place, target, force, layout = _to_arguments(args, kwargs)
+    place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
         result = to_device(result, place)
@@ -107,7 +107,7 @@ def converted(input: Tensor, target: dtype) -> Tensor:
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        warn("Casting complex values to real discards the imaginary part")
     return to_dtype(input, target)
 
 
@@ -121,7 +121,8 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
     return True
 
 
-def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
     kwargs.pop("non_blocking", None)
@@ -238,7 +239,7 @@ def tolist(input: Tensor) -> Any:
     return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
 
 
-@surface(function=False)
+@surface(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
@@ -252,9 +253,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     return on_cpu(input)
 
 
-surface(function=False, name="numpy")(numpy_)
-
-
+@briefly
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
@@ -275,21 +274,25 @@ def _one(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
-            UserWarning,
-            stacklevel=3,
         )
     return item(self)
 
 
 def _int(self: Tensor) -> int:
-    return int(_real(self, "int64_t"))
+    try:
+        return int(_real(self, "int64_t"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _float(self: Tensor) -> float:
-    return float(_real(self, "double"))
+    try:
+        return float(_real(self, "double"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _real(self: Tensor, name: str) -> Any:
@@ -302,7 +305,10 @@ def _real(self: Tensor, name: str) -> Any:
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(_one(self))
+    try:
+        return complex(_one(self))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _index(self: Tensor) -> int:
@@ -364,8 +370,10 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    prefix = "tensor(" if self.__class__ in PLAIN else f"{self.__class__.__name__}("
-    return text_of(self, prefix, contents=tensor_contents)
+    if self.__class__ in PLAIN:
+        return text_of(self, contents=tensor_contents)
+    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
+    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
 
 
 def _format(self: Tensor, spec: str) -> str:

@@ -13,7 +13,7 @@ from ..core.views import Geometry, geometry
 from .calls import write_array
 from .cast import clone
 from .inner import strided_write
-from .interpret import Interpreted, batched
+from .interpret import Transformed, batched
 from .out import refuse_grad
 from .parts import view_as_complex, view_as_real
 from .pieces import (
@@ -59,7 +59,7 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 def copied(shown: Tensor, input: Tensor) -> Tensor:
     """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
-    if isinstance(shown, Interpreted):
+    if isinstance(shown, Transformed):
         return clone(shown, memory_format=contiguous_format)
     out = wrap(shown._array.copy(order="C"))
     place = shown._node

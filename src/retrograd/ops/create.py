@@ -92,9 +92,11 @@ def _filled(
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
     kind = dtype_of(name, dtype, None if out is None else out.dtype)
-    value = dtypes.converted(fill, kind)
     np = place_of(device)
-    array = np.zeros(size, kind) if fill.__class__ is int and fill == 0 else np.full(size, value.item(), kind)
+    if fill.__class__ is int and 0 <= fill <= 1:  # fits every dtype
+        array = np.ones(size, kind) if fill else np.zeros(size, kind)
+    else:
+        array = np.full(size, dtypes.converted(fill, kind).item(), kind)
     return into(out, array, dtype, requires_grad)
 
 
@@ -118,7 +120,13 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Ones of the given shape (ints, or one sequence)."""
+    """Ones of the given shape (ints, or one sequence).
+
+    >>> import retrograd as torch
+    >>> torch.ones(2, 3)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, layout, device, requires_grad)
 
 
@@ -231,7 +239,13 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The n × m identity matrix (``m`` is ``n`` by default)."""
+    """The n × m identity matrix (``m`` is ``n`` by default).
+
+    >>> import retrograd as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")

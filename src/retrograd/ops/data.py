@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor, strided, wrap
+from ..core.where import warn
 from .cast import to
 from .create import dtype_of, made, place_of
 from .table import surface
@@ -44,11 +44,9 @@ def tensor(
 
 
 def _warn_of_copy(name: str) -> None:
-    warnings.warn(
+    warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
-        UserWarning,
-        stacklevel=3,
     )
 
 
@@ -110,11 +108,9 @@ def _of_sequence(data: Any, target: dtype | None) -> Any:
     if target is None:
         target = _inferred(data) or dtypes.default.floating
     if isinstance(data[0] if len(data) else None, numpy.ndarray) and isinstance(data, (list, tuple)):
-        warnings.warn(
+        warn(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
             "a single numpy.ndarray with numpy.array() before converting to a tensor.",
-            UserWarning,
-            stacklevel=4,
         )
     flat: list[Any] = []
     _collect(data, shape, 0, flat)
@@ -239,13 +235,11 @@ def from_numpy(ndarray: Any) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {kind_of(ndarray)})")
     _check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn(
+        warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
             "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
             "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the "
             "rest of this program.",
-            UserWarning,
-            stacklevel=2,
         )
     return wrap(numpy.asarray(ndarray))
 
@@ -286,11 +280,9 @@ def asarray(
     if not isinstance(obj, Tensor) or requires_grad is not None:
         return _required(result, bool(requires_grad))
     if obj.requires_grad:
-        warnings.warn(
+        warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
             "requires_grad=False explicitly to get the old behavior and silence this warning.",
-            UserWarning,
-            stacklevel=2,
         )
     return result
 
@@ -342,13 +334,11 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             f"actual buffer length ({length} bytes)"
         )
     if memory.readonly:
-        warnings.warn(
+        warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
             "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
             "to protect its data or make it writable before converting it to a tensor. This type of warning will be "
             "suppressed for the rest of this program.",
-            UserWarning,
-            stacklevel=2,
         )
     return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
 

@@ -6,7 +6,6 @@ a view; what tensors and lists remain then pick elements of the dimensions at wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
+from ..core.where import brief, warn
 from ..kernels import indexing
 from .calls import modify
 from .data import array_of
@@ -203,10 +203,8 @@ def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
             "with a boolean mask."
         )
     if item.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
         )
     mask = item._array
     for axis, size in enumerate(mask.shape):
@@ -283,21 +281,24 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
-    source = value if isinstance(value, Tensor) else wrap(_number(value, self))
-    if index is False:
-        return
-    viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
-    if not picks:
-        if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
-            fill_(viewed, source)
-        else:
-            _copy_into(viewed, source)
-        return
-    if (special := batched(picks)) is not None:
-        special.put_picked(viewed, picks, source, False)
-        return
-    where = _arrays(viewed, _spread(picks, viewed))
-    modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    try:
+        source = value if isinstance(value, Tensor) else wrap(_number(value, self))
+        if index is False:
+            return
+        viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
+        if not picks:
+            if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
+                fill_(viewed, source)
+            else:
+                _copy_into(viewed, source)
+            return
+        if (special := batched(picks)) is not None:
+            special.put_picked(viewed, picks, source, False)
+            return
+        where = _arrays(viewed, _spread(picks, viewed))
+        modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:

@@ -68,12 +68,31 @@ def _told(name: str) -> Any:
 
 
 class Interpreted(Tensor):
-    """A tensor of a run of a transformation; it stands for ``inner`` and for whatever else its class says."""
+    """A tensor whose class says what operations do with it; ``level`` says which acts first (the highest)."""
+
+    __slots__ = ()  # so that an instance may become a plain tensor
+    level: Any
+
+    @abstractmethod
+    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+        """What ``op`` gives for operands of which ``self`` is one of the highest level.
+
+        ``in_place``: the first operand takes the result, and is returned.
+        """
+
+    def refuse_out(self, op: Any) -> Exception:
+        """The error for ``out=``."""
+        return RuntimeError(f"{op.shown}(): out= is not supported for {type(self).__name__}")
+
+
+class Transformed(Interpreted):
+    """A tensor of a run of a transformation; it stands for ``_inner`` and for whatever else its class says."""
 
     __slots__ = ()
     __module__ = "torch"
     _run: Run  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
     _inner: Tensor
+    level = property(lambda self: self._run.depth)
 
     _node = _part("_node")
     _count = _part("_count")
@@ -89,17 +108,6 @@ class Interpreted(Tensor):
     def become(self, other: Any) -> None:
         """Stand for what ``other`` stands for from now on."""
         self.__dict__.update(other.__dict__)
-
-    @abstractmethod
-    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """What ``op`` gives for operands of which ``self`` is one of the innermost run.
-
-        ``in_place``: the first operand takes the result, and is returned.
-        """
-
-    @abstractmethod
-    def refuse_out(self, op: Any) -> Exception:
-        """The error for ``out=``."""
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -142,20 +150,20 @@ class Interpreted(Tensor):
         their parts, element by element."""
 
 
-def innermost(tensors: Sequence[Any]) -> Interpreted | None:
+def innermost(tensors: Sequence[Any]) -> Any:
     """The operand whose transformation has to act first, or None."""
     found = [each for each in tensors if isinstance(each, Interpreted)]
-    return max(found, key=lambda each: each._run.depth) if found else None
+    return max(found, key=lambda each: each.level) if found else None
 
 
-def batched(values: Sequence[Any]) -> Interpreted | None:
+def batched(values: Sequence[Any]) -> Any:
     """Of the operands, and of those in lists among them, the batch whose run is innermost, or None."""
     every = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
     return innermost([found for each in every if (found := _batch_in(each)) is not None])
 
 
-def _batch_in(x: Any) -> Interpreted | None:
-    while isinstance(x, Interpreted):
+def _batch_in(x: Any) -> Transformed | None:
+    while isinstance(x, Transformed):
         if x.sliced:
             return x
         x = x._inner
@@ -175,12 +183,12 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 
 def spread_as(x: Any, made: Tensor) -> Any:
     """``made``, a new tensor like ``x``, spread over the slices of whatever batches ``x`` belongs to."""
-    return x.spread_as(made) if isinstance(x, Interpreted) else made
+    return x.spread_as(made) if isinstance(x, Transformed) else made
 
 
 def slicing(x: Any) -> set[Any]:
     """The runs of vmap of which ``x`` is a batch."""
-    if not isinstance(x, Interpreted):
+    if not isinstance(x, Transformed):
         return set()
     found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
     return found | {x._run} if x.sliced else found
@@ -195,7 +203,7 @@ def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Te
     return made
 
 
-def stand(kind: type[Interpreted], run: Run, inner: Tensor) -> Any:
+def stand(kind: type[Transformed], run: Run, inner: Tensor) -> Any:
     """A new interpreted tensor that stands for ``inner``."""
     made = new(kind)
     made._run, made._inner = run, inner

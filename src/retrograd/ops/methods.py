@@ -28,6 +28,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     drop,
     elementary,
     embed,
+    extremes,
     fft,
     index,
     inner,

@@ -13,6 +13,7 @@ from ..kernels import lapack
 from . import reduce as _reduce
 from .cast import clone
 from .decompose import eigvalsh, svdvals
+from .extremes import amax, amin
 from .join import cat
 from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
 from .pieces import narrow
@@ -73,7 +74,7 @@ def matrix_norm(
         sums = vector_norm(input, 1, over, keepdim)
         if not keepdim and beside > over:
             beside -= 1
-        found = (_reduce.amax if ord > 0 else _reduce.amin)(sums, beside, keepdim)
+        found = (amax if ord > 0 else amin)(sums, beside, keepdim)
     return into(out, found)
 
 
@@ -84,7 +85,7 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
     if ord == "nuc":
         found: Tensor = _reduce.sum(values, -1, keepdim)
     else:
-        found = (_reduce.amax if ord > 0 else _reduce.amin)(values, -1, keepdim)
+        found = (amax if ord > 0 else amin)(values, -1, keepdim)
     if not keepdim:
         return found
     found = unsqueeze(found, -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy
@@ -12,6 +11,7 @@ from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, new, wrap
+from ..core.where import briefly, warn
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of
@@ -90,7 +90,7 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
     return out
 
 
-Tensor.construct = staticmethod(_construct)
+Tensor._construct = staticmethod(_construct)
 
 
 class _OldTypes(type):
@@ -107,6 +107,7 @@ class _OldTypes(type):
 
 
 def _old_type(name: str, kind: dtype, place: str) -> Any:
+    @briefly
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
         if cls.place == "cuda":
             return to(_old(kind, args), "cuda") if devices.cupy() else wrap(None)
@@ -136,10 +137,8 @@ OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items(
 @surface(method=False)
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by an old type or its name."""
-    warnings.warn(
+    warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
-        UserWarning,
-        stacklevel=2,
     )
     dtypes.set_default_dtype((OLD_TYPES[t] if isinstance(t, str) else t).element)

@@ -14,6 +14,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import c_name
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor, preserve_format, strided, wrap
+from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import modify, write_array
 from .create import alike, dtype_of, made, sizes_of
@@ -34,6 +35,7 @@ class Generator:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, device: Any = "cpu") -> None:
         self.device = devices.as_device(device)
         self._stream = draws.Stream()
@@ -59,6 +61,7 @@ class Generator:
         """The state as a ByteTensor, laid out as PyTorch's."""
         return wrap(self._stream.state())
 
+    @briefly
     def set_state(self, new_state: Tensor) -> None:
         """Go on from a state that :meth:`get_state` gave."""
         if not isinstance(new_state, Tensor):

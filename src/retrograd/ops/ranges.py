@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
+from ..core.where import warn
 from .create import dtype_of, into, number_of, place_of
 from .table import surface
 
@@ -47,12 +47,10 @@ def arange(
 
 
 def _warn_of_size(out: Tensor, count: int) -> None:
-    warnings.warn(
+    warn(
         f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not "
         f"match the computed number of elements {count}. Note that this may occur as a result of rounding error. The out "
         f"tensor will be resized to a tensor of shape ({count},).",
-        UserWarning,
-        stacklevel=3,
     )
 
 
@@ -71,11 +69,9 @@ def _range(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
     )
     start, end, step = (number_of(each) for each in (start, end, step))
     _check_range(start, end, step)
@@ -89,7 +85,12 @@ def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included."""
+    """``steps`` numbers evenly from ``start`` to ``end``, both included.
+
+    >>> import retrograd as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     first, last, count, kind = _bounds("linspace", start, end, steps, dtype, out)
     return into(out, _even(place_of(device), first, last, count, kind), dtype, requires_grad)
 

@@ -19,9 +19,10 @@ from ..core import where
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .nodes import compiled
+from .nodes import UNWRITTEN, compiled, unwritten
 from .operation import MISSING
 from .promote import broadcast_error
+from .shown import ShownAsParsed
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -30,8 +31,8 @@ PUBLIC = ("function", "method")
 def explain(
     error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
-) -> None:  # fmt: skip
-    """Raise PyTorch's error if it was the arguments of ``name`` that made a call fail; otherwise return.
+) -> Exception | None:  # fmt: skip
+    """PyTorch's error if it was the arguments of ``name`` that made a call fail, otherwise None.
 
     ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
     many frames above this one the call was made.
@@ -48,15 +49,13 @@ def explain(
     args = (*given.values(), *rest)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
-        raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
+        return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is None:
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
-        raise TypeError(said) from None
-    found = _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
-    if found is not None:
-        raise found from None
+        return TypeError(said)
+    return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
@@ -123,9 +122,7 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (
-        frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC
-    ):
+    while frame is not None and (frame.f_code.co_filename == UNWRITTEN or frame.f_globals.get("public") in PUBLIC):
         frame = frame.f_back
     if frame is None:
         return ()
@@ -139,17 +136,15 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
 # --- Public functions -----------------------------------------------------------------------------------------------
 
 
-def _first_call(*args: Any, **kwargs: Any) -> Any:
-    write(function)  # type: ignore[name-defined] # noqa: F821 - from the globals that guarded gives it
-    return function(*args, **kwargs)  # noqa: F821
-
-
 def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     """``target`` as the public function ``name``; its code is written when it is first called."""
-    made = FunctionType(_first_call.__code__, {"write": _write, "target": target, where.MARK: True}, name)
-    made.__globals__.update(function=made, space=space, name=name)
+    made = unwritten(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
-    made.__wrapped__ = target  # type: ignore[attr-defined]
+    loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if loose and not hasattr(target, "__wrapped__"):
+        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
+    else:
+        made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
 
 
@@ -162,8 +157,8 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _vet=vet, _known=frozenset(target.__kwdefaults__ or ()), _MISSING=MISSING,
-        _defaults=defaults, __name__="retrograd.ops.refusals",
+        _call=target, _explain=explain, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
+        _known=frozenset(target.__kwdefaults__ or ()),
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
@@ -183,8 +178,9 @@ def _write(function: FunctionType) -> None:
         f"        return _call({', '.join(names)})" if names else "",
         "    except Exception as _error:",
         f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
-        f"        _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
-        "        raise",
+        f"        _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
+        " or _brief(_error)",
+        *("        " + each for each in where.RAISE),
     ]
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
@@ -212,7 +208,10 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
-            explain(error, None, space, name, values, rest, named, {"out": None, **op.defaults}, 2)
-            raise
+            defaults = {"out": None, **op.defaults}
+            error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from None
 
     return slow

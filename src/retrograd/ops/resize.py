@@ -9,7 +9,7 @@ from ..core.modes import recording
 from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
 from .calls import resized
-from .interpret import Interpreted, batched
+from .interpret import Transformed, batched
 from .pieces import as_strided
 from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 from .table import surface
@@ -36,7 +36,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
-        if isinstance(input, Interpreted):
+        if isinstance(input, Transformed):
             input.become(shown)
             return input
         made = shown._node if recording() else None
