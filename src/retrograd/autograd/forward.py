@@ -455,7 +455,7 @@ def _saved(
     for each in op.saved():
         if not any(i in each.rules for i in live):
             continue
-        source = primals[each.index] if each.kind in ("tensor", "shape", "dtype", "device") else None
+        source: Any = primals[each.index] if each.kind in ("tensor", "shape", "dtype", "device") else None
         if each.kind == "parameter":
             found[each.name] = params[each.index]
         elif each.kind in ("shape", "out_shape"):

@@ -39,8 +39,12 @@ def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
+def _sequence(kind: Any) -> None:
+    register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
+
+
 for _kind in (tuple, list, Size):
-    register_pytree_node(_kind, lambda x: (list(x), None), lambda children, _, kind=_kind: kind(children))
+    _sequence(_kind)
 register_pytree_node(dict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: dict(pairs)))
 register_pytree_node(OrderedDict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: OrderedDict(pairs)))
 register_pytree_node(
@@ -71,7 +75,7 @@ def _container(value: Any) -> type | None:
     if is_namedtuple_instance(value):
         return _Named
     if isinstance(value, tuple) and kind.__module__ == "torch.return_types":
-        register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(tuple(children)))
+        _sequence(kind)
         return kind
     return None
 
@@ -82,8 +86,8 @@ class TreeSpec:
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
         self.num_children = len(children_specs)
-        self.num_leaves = sum(each.num_leaves for each in children_specs)
-        self.num_nodes = 1 + sum(each.num_nodes for each in children_specs)
+        self.num_leaves: int = sum(each.num_leaves for each in children_specs)
+        self.num_nodes: int = 1 + sum(each.num_nodes for each in children_specs)
 
     def is_leaf(self) -> bool:
         """Whether this stands for one leaf."""

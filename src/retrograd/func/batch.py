@@ -52,7 +52,7 @@ class Batch(Transformed):
     _dim: int
 
     @property
-    def _array(self) -> Any:  # type: ignore[override]
+    def _array(self) -> Any:
         whole, dim = self._inner._array, self._dim
         if not whole.shape[dim]:  # there is no slice: one of zeros has the right shape
             shape = whole.shape[:dim] + whole.shape[dim + 1 :]
@@ -132,10 +132,7 @@ class Batch(Transformed):
         """The same slices outside the graph."""
         return batch(self._run, self._inner.detach(), self._dim)
 
-    @property
-    def data(self) -> Tensor:  # type: ignore[override]
-        """The same slices outside the graph."""
-        return self.detach()
+    data = property(lambda self: self.detach(), doc="The same slices outside the graph.")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Refused: gradients within a transformation are its own business."""

@@ -194,12 +194,11 @@ def _least_squares(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return slices(run, op, tensors, params)
 
 
-@rule("as_strided_block as_strided_scatter_block slice_inverse_block")
+@rule("as_strided_block as_strided_scatter_block")
 def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    x = tensors[0]
-    if op.name == "slice_inverse_block" or split(x, run)[1] is None:
+    value, dim = split(tensors[0], run)
+    if dim is None:
         return slices(run, op, tensors, params)
-    value, dim = split(x, run)
     step, view = geometry(value._array, value._array).strides[dim], params[1]
     part = Geometry((run.size, *view.shape), (step, *view.strides), view.offset)
     whole = geometry(value._array, value._array)
@@ -331,12 +330,12 @@ def _vector_product(matrix: Any, vector: Any, run: VmapRun) -> Any:
 
 @rule("mm bmm")
 def _matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    return batch(run, _product(*tensors, run))
+    return batch(run, _product(tensors[0], tensors[1], run))
 
 
 @rule("mv")
 def _matrix_vector(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    return batch(run, _vector_product(*tensors, run))
+    return batch(run, _vector_product(tensors[0], tensors[1], run))
 
 
 @rule("dot vdot")

@@ -12,6 +12,7 @@ from ..core.tensor import Tensor, wrap
 from ..core.where import warn
 from ..kernels import random as draws
 from .arithmetic import mul
+from .compare import ne
 from .interpret import draw, runs
 from .promote import F32, F64
 from .random import bernoulli_, default_generator
@@ -44,7 +45,13 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
     if p == 1:
         return _zero(input)
     array = input._array
-    if feature or array.dtype not in (F32, F64) or not array.flags.c_contiguous or module_of(array) is not numpy:
+    if (
+        runs()
+        or feature
+        or array.dtype not in (F32, F64)
+        or not array.flags.c_contiguous
+        or module_of(array) is not numpy
+    ):
         return _kept(input, p, feature).div_(1 - p)
     kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
     return wrap(numpy.divide(kept, 1 - p, kept))
@@ -119,7 +126,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
-    mask = _kept(input, p, False) != 0
+    mask = ne(_kept(input, p, False), 0)
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
 
 
