@@ -72,8 +72,6 @@ def stories(family: str) -> dict[str, Story]:
     module = importlib.import_module(f"{__name__}.{family}")
     found = {name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__}
     plain = {
-        name: each
-        for name, each in found.items()
-        if callable(each) and name[0] != "_" and not isinstance(each, type)
+        name: each for name, each in found.items() if callable(each) and name[0] != "_" and not isinstance(each, type)
     }
     return {**plain, **getattr(module, "STORIES", {})}

@@ -14,6 +14,8 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, Self
 
+from . import where
+
 # Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
 next_number = count(0, -1).__next__
 
@@ -250,7 +252,9 @@ class AccumulateGrad:
     It holds the leaf's memory, not the leaf: ``variable`` is the leaf while that lives, else a new Tensor in its place.
     """
 
-    __slots__ = ("__weakref__", "array", "cell", "dtype", "hooks", "leaf", "metadata", "number", "shape")
+    __slots__ = (
+        "__weakref__", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "metadata", "number", "shape",
+    )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
     next_functions: ClassVar[tuple[Any, ...]] = ()
@@ -268,6 +272,7 @@ class AccumulateGrad:
         self.hooks: Hooks | None = None
         self.number = next_number()
         self.metadata: dict[Any, Any] = {}
+        self.code, self.instruction = where.caller()
 
     @property
     def node(self) -> AccumulateGrad:
