@@ -30,14 +30,17 @@ class Handle:
     __module__ = "torch.utils.hooks"
     next_id: ClassVar[int] = 0
 
-    def __init__(self, hooks_dict: Any, hook: Any = None, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
+        """``notes``: further such dictionaries, in which it is noted that this hook is to be called in a special way."""
+        others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
         self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(map(weakref.ref, (*others, *notes)))
         self.id = Handle.next_id
         Handle.next_id += 1
-        others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
-        self.extra_dict_ref = tuple(map(weakref.ref, others))
         if hook is not None:
             hooks_dict[self.id] = hook
+        for each in notes:
+            each[self.id] = True
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone already."""

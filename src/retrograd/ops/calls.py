@@ -208,6 +208,8 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
     return np.asarray(value).astype(dtype)
 

@@ -546,7 +546,7 @@ def _as_one(operands: list[Any]) -> list[Any]:
     """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
     target = common_dtype(operands[1:])
     return [operands[0]] + [
-        each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy))
         for each in operands[1:]
     ]
 
