@@ -20,6 +20,8 @@ from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.packing import Packed, saving_hooks
+from ..core.reasons import made
+from ..core.reasons import recorded as recorded_at
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..core.where import warn
@@ -235,16 +237,17 @@ class BackwardCFunction(FunctionCtx, Node):
             results = results[:count]
         if len(results) != count:
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})."
+                f"{recorded_at(self)} Remedy: return one gradient, or None, for each argument of forward."
             )
         for index, each in enumerate(results):
             if each is not None and index not in self.operands_at:
                 raise RuntimeError(
                     f"function {name} returned a gradient different than None at position {index + 1}, but the "
-                    "corresponding forward input was not a Variable"
+                    f"corresponding forward input was not a Variable.{recorded_at(self)} Remedy: return None there."
                 )
             if each is not None and not isinstance(each, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(each).__name__})")
+                raise RuntimeError(f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)}")
         found = []
         for at, edge in zip(self.operands_at, edges, strict=True):
             each = results[at] if edge is not None else None
@@ -472,7 +475,10 @@ def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorde
     place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         if out._node.__class__ is AccumulateGrad:
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+            raise RuntimeError(
+                f"a leaf Variable that requires grad has been used in an in-place operation.{recorded_at(ctx)} It is "
+                f"{made(out._node)}. Remedy: pass a clone."
+            )
         bump(out)
         rebase(out, place)
         return out
