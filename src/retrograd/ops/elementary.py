@@ -427,7 +427,7 @@ sigmoid_backward.derivative(
 @pointwise(lambda F, g, out: F.sigmoid_backward(g, out), floats=True)
 def sigmoid(np: Any, self: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, element by element."""
-    return np.divide(1, 1 + np.exp(-self))
+    return np.reciprocal(1 + np.exp(np.negative(self)))
 
 
 @op(function=False, method=False, opmath=True)
