@@ -3,7 +3,7 @@
 # ruff: noqa: F403 - the modules say themselves what they export
 
 from ..core.absent import absent
-from . import functional, init, modules, parameter
+from . import functional, init, modules, parameter, utils
 from .modules import *
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -16,6 +16,7 @@ __all__ = [
     "init",
     "modules",
     "parameter",
+    "utils",
 ]
 __all__ += modules.__all__
 __getattr__ = absent(__name__)
