@@ -235,5 +235,36 @@ def recurrent() -> list[Layer]:
     return layers
 
 
-LAYERS = [*activations(), *spatial(), *others(), *losses(), *recurrent()]
+def transformers() -> list[Layer]:
+    """Attention and what is made of it."""
+    x, y = normal(5, 3, 4), normal(6, 3, 4)
+    causal = "nn.Transformer.generate_square_subsequent_mask(5)"
+    padding = "torch.tensor([[False] * 5, [False] * 4 + [True], [False] * 3 + [True] * 2])"
+    same = "m(x[0], x[0], x[0]{})"
+    attention = "nn.MultiheadAttention(4,2)"
+    layer, decoder = "nn.TransformerEncoderLayer(4,2,6)", "nn.TransformerDecoderLayer(4,2,6"
+    return [
+        Layer(attention, [x], same.format("")),
+        Layer(attention, [x], same.format(", need_weights=False")),
+        Layer(attention, [x], same.format(", average_attn_weights=False")),
+        Layer(attention, [x], same.format(f", attn_mask={causal}")),
+        Layer(attention, [x], same.format(f", need_weights=False, attn_mask={causal}, is_causal=True")),
+        Layer(attention, [x], same.format(f", key_padding_mask={padding}")),
+        Layer("nn.MultiheadAttention(4,2,bias=False)", [normal(5, 4)], same.format("")),
+        Layer("nn.MultiheadAttention(4,2,0.3,False,True,True)", [x], same.format("")),
+        Layer("nn.MultiheadAttention(4,2,kdim=3,vdim=2,batch_first=True)", [x, normal(5, 6, 3), normal(5, 6, 2)]),
+        Layer(layer, [x]),
+        Layer(layer, [x], f"m(x[0], {causal}, {padding} * -9.0)"),
+        Layer("nn.TransformerEncoderLayer(4,2,6,0.0,'gelu',batch_first=True,norm_first=True,bias=False)", [x]),
+        Layer(f"{decoder})", [x, y]),
+        Layer(f"{decoder},0.2,norm_first=True)", [x, y], f"m(x[0], x[1], tgt_mask={causal}, tgt_is_causal=True)"),
+        Layer(f"nn.TransformerEncoder({layer},2)", [x], f"m(x[0], {causal})"),
+        Layer(f"nn.TransformerEncoder({layer},2,nn.LayerNorm(4))", [x]),
+        Layer(f"nn.TransformerDecoder({decoder}),2)", [x, y]),
+        Layer("nn.Transformer(4,2,1,1,6)", [x, y]),
+        Layer("nn.Transformer(4,2,1,2,6,0.0,batch_first=True)", [x, normal(5, 2, 4)]),
+    ]
+
+
+LAYERS = [*activations(), *spatial(), *others(), *losses(), *recurrent(), *transformers()]
 assert len({(layer.expression, layer.call) for layer in LAYERS}) == len(LAYERS)

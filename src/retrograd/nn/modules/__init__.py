@@ -27,6 +27,7 @@ from . import (
     pooling,
     rnn,
     sparse,
+    transformer,
     upsampling,
     utils,  # noqa: F401 - a program reaches it from here
 )
@@ -51,6 +52,7 @@ from .pixelshuffle import *
 from .pooling import *
 from .rnn import *
 from .sparse import *
+from .transformer import *
 from .upsampling import *
 
 __all__: list[str] = []
@@ -75,6 +77,7 @@ __all__ += normalization.__all__
 __all__ += sparse.__all__
 __all__ += adaptive.__all__
 __all__ += rnn.__all__
+__all__ += transformer.__all__
 __all__ += lazy.__all__
 
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
