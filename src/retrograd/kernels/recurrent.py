@@ -102,11 +102,11 @@ def backward(
     """The gradients of x, hidden, cell, and the weights and biases, given those of the three results (or None)."""
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
-    dc = None if cell is None else np.zeros(cell.shape, x.dtype) if of_cell is None else of_cell.copy()
+    dc: Any = None if cell is None else np.zeros(cell.shape, x.dtype) if of_cell is None else of_cell.copy()
     units = w_hh.shape[0] // GATES[kind]
     inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gradients of the gates before activation: the state's part
     outer = np.empty_like(inner) if kind == "GRU" else inner  # and the input's
-    arrived = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
+    arrived: Any = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
     for size, span in _steps(sizes, not reverse):
         d = dh[:size] if of_out is None else dh[:size] + of_out[span]
         if arrived is not None:

@@ -63,9 +63,8 @@ def _back_on_arrays(
 ) -> tuple[Any, ...]:
     input = operands[0]
     flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
-    found = recurrent.backward(
-        module_of(input), kind, (flat[0], *grads[1:]), flat[1], *operands[1:], *kept, sizes, reverse
-    )
+    rest: Any = (*operands[1:], *kept, sizes, reverse)
+    found = recurrent.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
     return (found[0].reshape(input.shape), *found[1:])
 
 

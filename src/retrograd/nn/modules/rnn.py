@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from ...ops.create import empty, zeros
 from ...ops.table import FUNCTIONS
 from .. import init
 from ..parameter import Parameter
-from ..utils.rnn import PackedSequence
+from ..sequences import PackedSequence
 from .module import Module
 
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
@@ -65,11 +64,11 @@ class RNNBase(Module):
 
     def _check(self, dropout: Any) -> None:
         """Refuse arguments that make no layer."""
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):  # type: ignore[operator]
+        if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
-        if dropout > 0 and self.num_layers == 1:  # type: ignore[operator]
+        if dropout > 0 and self.num_layers == 1:
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
                 f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
@@ -131,7 +130,7 @@ class RNNBase(Module):
         :class:`PackedSequence`. ``hx``: the first states; zeros if not given.
         """
         packed = isinstance(input, PackedSequence)
-        data, sizes, order, back = input if packed else (input, None, None, None)
+        data, sizes, order, back = input if packed else (input, (0,), None, None)
         self._check_dtype(data)
         if packed:
             alone, batch = False, int(sizes[0])

@@ -46,7 +46,7 @@ def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool)
         return hint is True
     size = source.size(0) if source.dim() == 2 or not batch_first else source.size(1)
     expected = _causal(size, mask.device, mask.dtype if mask.is_floating_point() else None)
-    return mask.size() == expected.size() and bool((mask == expected).all())
+    return mask.size() == expected.size() and bool(mask.eq(expected).all())
 
 
 class _Layer(Module):
