@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
 
 from ..core import engine
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
-from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..core.modes import (
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
-from ..core.where import describe
+from ..core.where import briefly, describe, warn
 from ..ops.methods import add_method
-from . import function, graph
+from ..ops.saved import SavedTensor
+from . import anomaly_mode, function, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 
 
 class _EveryTensor(type):
@@ -100,6 +109,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
 
 
+@briefly
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -129,7 +139,7 @@ def backward(
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
@@ -168,12 +178,12 @@ def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
     if isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
-    return tensor._node if tensor._view is None else Tensor.current(tensor)
+    return tensor._node if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
-    if isinstance(given, Mapping) and type(given) is not dict:
+    if type(given) not in (tuple, list, dict, Tensor) and isinstance(given, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
             "supported."
@@ -193,6 +203,7 @@ def _lifted(grad: Any) -> Tensor:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
+@briefly
 def grad(
     outputs: Any,
     inputs: Any,
@@ -213,6 +224,8 @@ def grad(
         retain_graph: keep what the graph saved, for another sweep; by default as ``create_graph``.
         create_graph: record the sweep, so that the result can be differentiated again.
         allow_unused: give None for an input on which no output depends, instead of an error.
+        is_grads_batched: grad_outputs hold several gradients for each output, along a first dimension that the results
+            have, too (a Jacobian from the identity, say).
         materialize_grads: give zeros instead of None.
 
     >>> import retrograd as torch
@@ -232,14 +245,13 @@ def grad(
     grads = _gradients(grad_outputs, len(outs))
     keep = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
             "parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if is_grads_batched:
-        found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)
+        found = _batched(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     else:
         found = _gradients_of(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
@@ -286,24 +298,69 @@ def _batched(
     outs: tuple[Any, ...],
     given: tuple[Any, ...],
     grads: tuple[Any, ...],
+    keep: bool,
     create_graph: bool,
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
     """``grad`` for every slice of the grad_outputs along their first dimension, stacked."""
-    count = grads[0]._array.shape[0]
-    rows = [
+    rows = range(_batch_size(outs, grads))
+    found = [
         _gradients_of(
-            outs, given, tuple(each[i] for each in grads), True, create_graph, allow_unused, materialize_grads
+            outs,
+            given,
+            tuple(each[row] for each in grads),
+            keep or row != rows[-1],
+            create_graph,
+            allow_unused,
+            False,
         )
-        for i in range(count)
+        for row in rows
     ]
     stack = level_of(grads[0]).stack
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+    results = [None if column[0] is None else stack(list(column)) for column in zip(*found, strict=True)]
+    if materialize_grads:
+        return tuple(
+            graph.zeros_at(_place(by), create_graph) if each is None else each
+            for by, each in zip(given, results, strict=True)
+        )
+    return tuple(results)
+
+
+def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
+    """How many gradients are given for each output; raises where these do not fit."""
+    for index, (out, given) in enumerate(zip(outs, grads, strict=False)):
+        if not isinstance(given, Tensor):
+            _first_gradient(index, out, _place(out), given)
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not given._array.ndim:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number"
+            )
+        if not given._array.shape[0]:
+            raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
+        expected = graph.like(out).shape if isinstance(out, graph.GradientEdge) else out.shape
+        if given.shape[1:] != expected:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{index}] has a shape of {given.shape[2:]} and output[{index}] has a "
+                f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
+                "using vmap."
+            )
+    sizes = [each._array.shape[0] for each in grads]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0]
 
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
-    "set_grad_enabled",
+    "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_multithreading_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

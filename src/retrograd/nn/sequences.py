@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
-from ..ops.create import as_tensor, empty_like, tensor
+from ..ops.create import empty_like
+from ..ops.data import as_tensor, tensor
 from ..ops.join import cat
 from ..ops.ranges import arange
 from ..ops.sort import sort

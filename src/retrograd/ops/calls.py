@@ -7,21 +7,25 @@ tensor likewise.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, views, where
+from ..core import anomaly, devices, dtypes, views, where
+from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
+from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
+from ..core.where import warn
 from .generate import ufunc_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .saved import in_order, packed_class
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -74,12 +78,16 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``function`` as an operator: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
-        if other.__class__ in NUMBERS or isinstance(other, Tensor):
-            return function(input, other)
-        if not belongs(other):
-            return NotImplemented
-        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        try:
+            if other.__class__ in NUMBERS or isinstance(other, Tensor):
+                return function(input, other)
+            if not belongs(other):
+                return NotImplemented
+            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        except Exception as error:
+            raise where.brief(error) or error from None
 
+    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
     operator.__name__ = operator.__qualname__ = function.__name__
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
@@ -110,12 +118,8 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     if value is None and op.kind != "pointwise":
         return value
     raise TypeError(
-        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {_kind(value)}"
+        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {kind_of(value)}"
     )
-
-
-def _kind(value: Any) -> str:
-    return "numpy.ndarray" if isinstance(value, numpy.ndarray) else type(value).__name__
 
 
 def run(
@@ -204,6 +208,8 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
     return np.asarray(value).astype(dtype)
 
@@ -246,6 +252,8 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
+    if anomaly.setting.enabled:
+        anomaly.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
@@ -257,24 +265,27 @@ def record(
     return node
 
 
-_counted: dict[tuple[type, int], type] = {}
+def watched(
+    op: Any,
+    tensors: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    params: tuple[Any, ...],
+    edges: tuple[Any, ...],
+    outs: tuple[Any, ...],
+) -> None:
+    """Record a call whose results are there already, made by a generated caller that leaves recording to us.
 
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
+    ``outs``: Tensors, or arrays for those that nobody gets to see.
+    """
+    if any(edge is not None for edge in edges):
+        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
+        record(op, tensors, arrays, params, outs, edges)
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` what the rules of the edges in use need."""
-    for each in op.saved():
+    """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
+    hooks = saving_hooks()
+    for each in op.saved() if hooks is None else in_order(op.saved()):
         if not any(node.edges[i] is not None for i in each.rules):
             continue
         name = each.name
@@ -299,7 +310,13 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(INFERENCE_SAVED)
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
+            if hooks is not None and isinstance(source, Tensor):
+                if not shared:  # converted, or what is overwritten: at the operand's place all the same
+                    source = at_place(value, [0, None], node.edges[each.index] if each.kind == "tensor" else None)
+                value = Packed(source, *hooks)
         setattr(node, f"s_{name}", value)
+    if hooks is not None:
+        node.__class__ = packed_class(type(node))
 
 
 INFERENCE_SAVED = (
@@ -334,6 +351,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 
@@ -341,6 +359,8 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 def at_hand(x: Any) -> bool:
     """Whether the memory of ``x`` may be written at once: nothing to record, to check or to convert."""
     if type(x) not in PLAIN or x._view is not None or x._cell is None or (x._node is not None and recording()):
+        return False
+    if before_writing:
         return False
     array = x._array
     return array.__class__ is numpy.ndarray and array.base is None and array.dtype in (F32, F64)
@@ -400,7 +420,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward:
     """Write the result of ``op`` into its first tensor, and record that."""
     x = tensors[0]
     if not isinstance(x, Tensor):
-        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
+        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
     tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
     special = innermost(tensors)
     if special is not None:
@@ -461,9 +481,11 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
     for each, target in zip(results, outs, strict=True):
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_kind(target)}")
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind_of(target)}")
         check_cast(dtypes.of(each.dtype), target.dtype)
         check_in_place(target, False)
         if op.kind == "pointwise":
@@ -479,13 +501,11 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
                 f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
             )
         target._array = resized(target._array, array.shape)
     target._array[...] = array

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
+
+import numpy
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
-from .random import bernoulli_
+from ..core.where import warn
+from ..kernels import random as draws
+from .arithmetic import mul
+from .promote import F32, F64
+from .random import bernoulli_, default_generator
 from .shape import squeeze, unsqueeze
 from .table import op, surface
 
@@ -31,13 +36,24 @@ def _zero(input: Tensor) -> Tensor:
     return wrap(module_of(input._array).zeros((), input._array.dtype))
 
 
+def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
+    """1 / (1 - p) for what stays and 0 for what goes."""
+    if p == 1:
+        return _zero(input)
+    array = input._array
+    if feature or array.dtype not in (F32, F64) or not array.flags.c_contiguous or module_of(array) is not numpy:
+        return _kept(input, p, feature).div_(1 - p)
+    kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
+    return wrap(numpy.divide(kept, 1 - p, kept))
+
+
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input._array.size == 0:
         return input
-    factor = _zero(input) if p == 1 else _kept(input, p, feature).div_(1 - p)
-    return input.mul_(factor) if inplace else input * factor
+    factor = _factor(input, p, feature)
+    return input.mul_(factor) if inplace else mul(input, factor)
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
@@ -132,12 +148,11 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _deprecated(name: str, ndim: int, spatial: int, kinds: str) -> None:
-    warnings.warn(
+    warn(
         f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future "
         "release. To retain the behavior and silence this warning, please use dropout instead. Note that "
         f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel "
         f"dimension, and an optional batch dimension (i.e. {kinds} inputs).",
-        stacklevel=3,
     )
 
 
@@ -167,12 +182,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.ndim not in (3, 4):
         _deprecated("dropout2d", input.ndim, 2, "3D or 4D")
     if input.ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
             "- input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
             "future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain "
             "the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
         )
     return _drop(input, p, training, inplace, True)
 

@@ -6,7 +6,6 @@ a view; what tensors and lists remain then pick elements of the dimensions at wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +13,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
+from ..core.where import brief, warn
 from ..kernels import indexing
 from .calls import modify
-from .create import array_of
+from .data import array_of
 from .inner import expand
 from .overwrite import copy_, fill_
 from .pieces import select_block, slice_block
@@ -197,10 +197,8 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
 
 def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     if item.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
         )
     mask = item._array
     for axis, size in enumerate(mask.shape):
@@ -275,18 +273,21 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
-    source = value if isinstance(value, Tensor) else wrap(_number(value, self))
-    if index is False:
-        return
-    viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
-    if not picks:
-        if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
-            fill_(viewed, source)
-        else:
-            _copy_into(viewed, source)
-        return
-    where = _arrays(viewed, _spread(picks, viewed))
-    modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    try:
+        source = value if isinstance(value, Tensor) else wrap(_number(value, self))
+        if index is False:
+            return
+        viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
+        if not picks:
+            if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
+                fill_(viewed, source)
+            else:
+                _copy_into(viewed, source)
+            return
+        where = _arrays(viewed, _spread(picks, viewed))
+        modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:

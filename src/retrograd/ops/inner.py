@@ -140,9 +140,12 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
         self = np.asarray(self)
     target = _expanded(self.shape, tuple(size), type_string(self))
     lead = len(target) - self.ndim
-    strides = (0,) * lead + tuple(
+    strides = tuple(
         0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
     )
+    for i in range(lead - 1, -1, -1):  # a new dimension of size 1 steps over all that follow
+        after = target[i + 1] * strides[0] if self.ndim else 0
+        strides = (after if target[i] == 1 else 0, *strides)
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
     return as_strided_of(np)(self, target, strides)

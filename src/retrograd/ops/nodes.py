@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import linecache
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy
@@ -17,10 +18,12 @@ import numpy
 from ..core import dtypes, where
 from ..core.levels import LEVEL, level_of
 from ..core.node import AccumulateGrad, LoneNode, Node
+from ..core.packing import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
+from .saved import OfNode, in_order
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
@@ -45,6 +48,9 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     for each in every:
         if (shown := _shown(each)) is not None:
             body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+            if _is_array(each):
+                body[f"_raw_saved_{shown}"] = property(_raw_getter(each))
+    body["arrays"] = in_order([each for each in kept if _is_array(each)])
     if None in op.rules:
         body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node
@@ -58,6 +64,27 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     made = type(op.in_place_backward if key[1] else op.backward, (base,), body)
     op.nodes[key] = made
     return made
+
+
+def full_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
+    """The class of its nodes at which the gradients of all results wait for each other, if several have gradients."""
+    kind, count = node_class(op, conjugate, in_place), len(op.outputs)
+    return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
+
+
+def counted(kind: type[Node], outputs: int) -> type[Node]:
+    """``kind`` for a node with so many results."""
+    key = kind, outputs
+    if key not in _counted:
+        _counted[key] = type(
+            kind.__name__,
+            (kind,),
+            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
+        )
+    return _counted[key]
+
+
+_counted: dict[tuple[type, int], type] = {}
 
 
 def _is_array(each: Any) -> bool:
@@ -89,8 +116,21 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     return saved
 
 
+def _raw_getter(each: Any) -> Callable[[Any], Any]:
+    return lambda node: OfNode(node, each.name, lambda: lift(node, each, getattr(node, f"s_{each.name}")))
+
+
 def lift(node: Any, each: Any, value: Any) -> Any:
     """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
+    if value.__class__ is Packed:
+        found = value.unpack()
+        array = found._array
+        place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
+        return (
+            found
+            if place is None or array.dtype.kind not in "fcV" or each.constant
+            else at_place(array, [0, None], place)
+        )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
     cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
@@ -121,7 +161,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
-        "__name__": "retrograd.ops.generated", where.MARK: True,
+        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
@@ -216,6 +256,31 @@ def _uses_level(rule: Any) -> bool:
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
     """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
     source = "\n".join(lines) + "\n"
+    kept, whole, written = source.splitlines(keepends=True), filename, 1
+    while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
+        written += 1  # a surface with two quick ways has two
+        filename = f"{whole[:-1]} {written}>"
     exec(compile(source, filename, "exec"), space)
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
+
+
+UNWRITTEN = "<first call>"
+
+
+def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+    """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
+    made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    space.update(write=write, function=made, brief=where.brief, __name__=None)
+    space[where.MARK] = True
+    return made
+
+
+_FIRST_CALL: CodeType = compiled(
+    UNWRITTEN,
+    [
+        "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in where.RAISE),
+    ],
+    {}, "first_call",
+).__code__  # fmt: skip

@@ -15,6 +15,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from .cast import clone, contiguous
 from .inner import expand
 from .matrices import into
@@ -71,10 +72,16 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The product of two matrices."""
+    """The product of two matrices.
+
+    >>> import retrograd as torch
+    >>> torch.mm(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1], [1]]))
+    tensor([[3],
+            [7]])
+    """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
             return _product(np, self, mat2)
@@ -155,7 +162,12 @@ mv.derivative(
 
 @op(backward="DotBackward0", opmath=True, holomorphic=False)
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> import retrograd as torch
+    >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     _check_vectors(self, tensor)
     if self.dtype.kind == "b":
         raise NotImplementedError("\"dot\" not implemented for 'Bool'")
@@ -203,7 +215,13 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """``input[i] * vec2[j]`` for every i and j."""
+    """``input[i] * vec2[j]`` for every i and j.
+
+    >>> import retrograd as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     for each in (input, vec2):
         if each._array.ndim != 1:
             raise RuntimeError(
@@ -425,7 +443,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
+    return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
@@ -524,7 +542,8 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """The cross product along a dimension of size 3."""
-    return np.ascontiguousarray(np.cross(self, other, axis=dim))
+    with numpy.errstate(all="ignore"):
+        return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
 
 cross_block.derivative(
@@ -537,16 +556,16 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
     """The cross product of vectors of size 3 along ``dim``."""
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    at = dimension(dim, input._array.ndim)
+    if input._array.shape[at] != 3 or other._array.shape[at] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[at]} and "
+            f"{other._array.shape[at]}"
+        )
     error = broadcast_error((input, other))
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
-    at = dimension(dim, len(shape))
-    if shape[at] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
-            f"{other._array.shape[dim]}"
-        )
     found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
     return into(out, found)
 
@@ -554,6 +573,11 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
     if dim is None:
+        warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a "
+            "future release."
+        )
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
-from ...ops.create import empty, ones, tensor, zeros
+from ...ops.create import empty, ones, zeros
+from ...ops.data import tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -199,4 +200,4 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor, preserve_format
@@ -584,4 +584,4 @@ __all__ = [
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

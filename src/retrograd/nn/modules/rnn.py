@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any, ClassVar
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...ops import recurrent
 from ...ops.create import empty, zeros
@@ -376,4 +376,4 @@ class GRUCell(RNNCellBase):
 
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,12 +6,12 @@ import types
 import warnings
 from collections.abc import Iterable
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops.create import tensor
+from ...ops.data import tensor
 from ...ops.join import stack
-from ...ops.linalg import vector_norm
+from ...ops.reduce import vector_norm
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -106,4 +106,4 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

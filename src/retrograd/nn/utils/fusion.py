@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import ones_like, zeros_like
 from ..parameter import Parameter
@@ -13,7 +14,7 @@ from ..parameter import Parameter
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """A convolution that does what ``bn`` after ``conv`` does in evaluation."""
-    return _fused(conv, bn, lambda *statistics: fuse_conv_bn_weights(*statistics, transpose=transpose))
+    return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
@@ -29,9 +30,7 @@ def _fused(layer: Any, bn: Any, fuse: Any) -> Any:
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
     made = copy.deepcopy(layer)
-    made.weight, made.bias = fuse(
-        made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    )
+    made.weight, made.bias = fuse(made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
     return made
 
 
@@ -63,4 +62,4 @@ def fuse_linear_bn_weights(
 
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...ops.random import default_generator
 from ..modules.module import Module
 
@@ -29,4 +29,4 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 __all__ = ["skip_init"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

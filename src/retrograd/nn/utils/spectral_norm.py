@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops.linalg import dot, mv
+from ...ops.products import dot, mv
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -28,7 +28,7 @@ def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_firs
     """Turn ``u`` and ``v``, in place, towards the first singular vectors, by multiplying."""
     with no_grad():
         for _ in range(times):
-            for turn in ("vu" if v_first else "uv"):
+            for turn in "vu" if v_first else "uv":
                 product, target = (mv(matrix.t(), u), v) if turn == "v" else (mv(matrix, v), u)
                 target.copy_(F.normalize(product, dim=0, eps=eps))
 
@@ -114,4 +114,4 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
 
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

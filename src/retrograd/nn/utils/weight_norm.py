@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...ops.linalg import vector_norm
+from ...ops.reduce import vector_norm
 from ..modules.module import Module
 from ..parameter import Parameter
 
@@ -87,4 +87,4 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
 
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())
