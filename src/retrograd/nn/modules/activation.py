@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.create import empty
 from .. import functional as F
 from .. import init
@@ -60,8 +60,9 @@ class Hardtanh(Module):
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             value = self.__dict__.pop(old)
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=3
+                warn(
+                    f"keyword argument `{old}` is deprecated and rename to `{new}`",
+                    FutureWarning,
                 )
                 setattr(self, new, value)
         if not self.max_val > self.min_val:
@@ -228,14 +229,14 @@ class Tanhshrink(Module):
     """``x - tanh(x)``."""
 
 
-@carries(F.softmin, "dim={dim}", _stacklevel="5")
+@carries(F.softmin, "dim={dim}")
 class Softmin(Module):
     """:class:`Softmax` of ``-x``."""
 
     dim: int | None = None
 
 
-@carries(F.softmax, "dim={dim}", _stacklevel="5")
+@carries(F.softmax, "dim={dim}")
 class Softmax(Module):
     """``exp(x)`` divided by its sum along ``dim``.
 
@@ -254,10 +255,10 @@ class Softmax2d(Module):
         """Softmax along the third dimension from the end."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3, _stacklevel=5)
+        return F.softmax(input, -3)
 
 
-@carries(F.log_softmax, "dim={dim}", _stacklevel="5")
+@carries(F.log_softmax, "dim={dim}")
 class LogSoftmax(Module):
     """The logarithm of :class:`Softmax`."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, ClassVar
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops import recurrent
 from ...ops.create import empty, zeros
 from ...ops.table import FUNCTIONS
@@ -69,10 +69,9 @@ class RNNBase(Module):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
                 f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
-                stacklevel=4,
             )
         if not isinstance(self.hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")

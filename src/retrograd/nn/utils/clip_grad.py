@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Iterable
 
 from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.data import tensor
 from ...ops.join import stack
 from ...ops.reduce import vector_norm
@@ -77,7 +77,7 @@ def clip_grad_norm_(
         was_generator = isinstance(parameters, types.GeneratorType)
         parameters = list(parameters)
         if was_generator and not parameters:
-            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+            warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
@@ -88,10 +88,9 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """An old name of :func:`clip_grad_norm_`, which warns."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.operation import MISSING
 from ..modules.module import Module
 
@@ -101,11 +101,10 @@ def functional_call(
     ``tie_weights``: a tensor that the module has under several names is replaced under all. ``strict``: the names must be
     exactly the module's.
     """
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version "
         "of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.reduce import vector_norm
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -67,10 +67,9 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     ``dim``: lengths are counted for each index of this dimension; None: one length for all. The weight is computed before
     each call of the module, which is returned.
     """
-    warnings.warn(
+    warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
     )
     WeightNorm.apply(module, name, dim)
     return module
