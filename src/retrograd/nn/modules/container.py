@@ -8,7 +8,7 @@ from itertools import chain, islice
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...ops.cast import typename
 from ..parameter import Parameter
@@ -524,4 +524,4 @@ class Container(Module):
 
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())
