@@ -67,7 +67,7 @@ SIGNATURES = {
     "tanh": "(input, *, out=None)",
     "addmm": "(input, mat1, mat2, *, beta=1, alpha=1, out=None)",
     "cat": "(tensors, dim=0, *, out=None)",
-    "var_mean": "(input, dim=None, unbiased=True, keepdim=False)",
+    "amax": "(input: 'Tensor', dim: 'Any' = (), keepdim: 'bool' = False, *, out: 'Any' = None) -> 'Tensor'",
     "view_as_real": "(input)",
     "unbind": "(input: 'Tensor', dim: 'int' = 0) -> 'tuple[Tensor, ...]'",
     "special.erf": "(input, *, out=None)",

@@ -8,6 +8,9 @@ from ..core.tensor import dimension
 from ..kernels import picking
 from .table import op
 
+#: The guard of surfaces whose dimension is one whole number; their blocks count it from either end.
+WHOLE = "dim.__class__ is int"
+
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     """The dimensions to reduce, counted from the front: all for None or an empty sequence."""

@@ -90,7 +90,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
     ``memory_format``.
     """
-    place, target, force, layout = _to_arguments(args, kwargs)
+    place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
         result = to_device(result, place)
@@ -120,7 +120,8 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
     return True
 
 
-def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
     kwargs.pop("non_blocking", None)
@@ -370,8 +371,10 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> 
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    prefix = "tensor(" if self.__class__ in PLAIN else f"{self.__class__.__name__}("
-    return text_of(self, prefix, contents=tensor_contents)
+    if self.__class__ in PLAIN:
+        return text_of(self, contents=tensor_contents)
+    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
+    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
 
 
 def _format(self: Tensor, spec: str) -> str:

@@ -9,7 +9,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels.picking import taken_along
 from ..kernels.summing import FEW
-from .along import axes_of, chosen_rule, restored
+from .along import WHOLE, axes_of, chosen_rule, restored
 from .named import named
 from .rounding import maximum, minimum
 from .table import op as declared
@@ -149,7 +149,7 @@ def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: A
         f"The {what} element; with ``dim`` the {what} elements along it and their indices; with another tensor the "
         f"{what} of each two elements."
     )
-    surface(name=name, quick=whole, also=[(along, "dim.__class__ is int")], gives=result)(extreme)
+    surface(name=name, quick=whole, also=[(along, WHOLE)], gives=result)(extreme)
 
 
 _extreme_surface("max", max_all, max_dim, maximum, _Max, "largest")

@@ -37,19 +37,22 @@ class Front:
     work itself, in generated code, and is not called at all.
 
     ``guard``: what else must hold, in Python (beginning with INLINE: what the block's expression asks for too).
-    ``fixed``: the block's parameters that the surface does not have. ``gives``: what the surface makes of several
-    results: a tuple of this class, or FIRST: only the first. ``other``: the front of another block, which takes over
+    ``fixed``: the block's parameters that the surface does not have, or that ``guard`` leaves no choice. ``gives``: what
+    the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
+    block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
     what is not for this one.
     """
 
     def __init__(
-        self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None, other: Front | None = None
-    ) -> None:
+        self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
+        operands: Sequence[str] = (), other: Front | None = None,
+    ) -> None:  # fmt: skip
         code = surface.__code__
         self.op, self.guard, self.fixed, self.gives, self.other = op, guard, fixed, gives, other
         self.target = self.surface = surface  # the second is what is called if the block can not stand in
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.positional: int = code.co_argcount
+        self.operands = tuple(operands) or self.names[: len(op.tensors)]
         given = surface.__defaults__ or ()
         self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
         self.defaults.update(surface.__kwdefaults__ or {})
@@ -80,6 +83,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         space.update(*op.inline[2:])
     if front is not None:
         space.update(Given=front.gives, tuple_of=tuple.__new__)
+        space.update({f"fixed_{each}": value for each, value in front.fixed.items()})
     lines = _caller(op, front, space.get("public", ""))
     op.source = "\n".join(lines)
     made = compiled(f"<{function.__name__}>", lines, dict(space), "caller")
@@ -153,7 +157,7 @@ def taken_by(op: Any) -> frozenset[Any]:
 
 def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     count = len(op.tensors)
-    names = [{"self": "input"}.get(each, each) for each in op.tensors] if front is None else list(front.names[:count])
+    names = [{"self": "input"}.get(each, each) for each in op.tensors] if front is None else list(front.operands)
     every = ", ".join(names) + ("," if count == 1 else "")
     params = ", ".join(op.params) + ("," if op.params else "")
     if front is None:
@@ -173,14 +177,13 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if public:
             every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :], "**unknown"])
             lines.append(f"    if rest or unknown: return slow({every})")
-        others = [each for each in front.names[count:] if each not in op.params]
+        others = [each for each in front.names if each not in op.params and each not in names]
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
         guard = front.guard.removeprefix(INLINE).removeprefix(" and ")
         if guard:
             lines.append(f"    if not ({guard}): {slow}")
-        lines += [f"    {each} = {value!r}" for each, value in front.fixed.items()]
     for i, name in enumerate(names):
         lines.append(f"    _k = {name}.__class__")
         lines.append("    if _k is Tensor or _k in PLAIN:")
@@ -202,8 +205,9 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if op.tensors[i] in op.optional:
             lines.append(f"    elif {name} is None: _a{i} = _n{i} = None")
         lines.append(f"    else: {slow}")
-    needed, call = _call(op, front)
-    done = _done(op, names, call, Results(op, front))
+    plan = Plan(op, names, front)
+    needed, call = _call(plan, front)
+    done = _done(plan, call)
     # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
     return _brief([*lines, "    try:", *([f"        if {needed}:", *_lines(*done)] if needed else done),
                    "    except Exception: pass", f"    {slow}"])  # fmt: skip
@@ -215,55 +219,60 @@ def _brief(lines: list[str]) -> list[str]:
     return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*where.RAISE))]
 
 
-def _call(op: Any, front: Front | None) -> tuple[str, str]:
-    """What must hold for the call of a kernel (nothing: an empty string), and the expression that calls it."""
-    operands = ", ".join(f"_a{i}" for i in range(len(op.tensors)))
-    keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
-    call = f"kernel({', '.join(['np', operands, *keywords])})"
-    if op.ufunc is not None:
-        plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
-        return "", f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
-    if op.inline is None:
-        return "", call
-    guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
-    if op.kind == "general":
-        alike = [f"_a{i}.dtype is _d" for i in range(1, len(op.tensors))]
-        guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
-    if front is not None and front.guard.startswith(INLINE):
-        return guard, inlined
-    return "", f"{inlined} if {guard} else {call}"
+class Plan:
+    """What the lines of a caller have in common: the names of tensors, parameters and plan.
 
-
-def _done(op: Any, names: Sequence[str], call: str, results: Results) -> list[str]:
-    """Lines that do the work and return its results, indented as the body of a ``try`` in a function."""
-    operands = ", ".join(f"_a{i}" for i in range(len(names)))
-    lines = []
-    if op.kind == "pointwise":
-        strange = "_u or " * (len(names) > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
-        lines.append(f"        if {strange}: ({operands}{',' * (len(names) == 1)}), _d = unite(op, taken, {operands})")
-    lines.append(f"        {', '.join(f'_r{k}' for k in results.every)} = {call}")
-    for k in results.every:
-        lines.append(f"        if _r{k}.__class__ is not ndarray: _r{k} = asarray(_r{k})")
-        if op.in_order:
-            lines.append(f"        if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
-    lines += _view_result(names) if op.kind == "view" else _fresh_results(results)
-    lines += _lines(*_lines(*_record(op, names, results)))
-    return [*lines, f"        return {results.returned}"]
-
-
-class Results:
-    """The results of a call in written code: what is appended to the name of each, and what is returned.
-
-    ``shown``: those that become tensors. ``single``: only the first has a gradient, which then arrives at the node itself.
+    ``every``: what is appended to the name of each result; ``shown``: of those that become tensors; ``returned``: what is
+    returned; ``single``: only the first result has a gradient, which then arrives at the node itself.
     """
 
-    def __init__(self, op: Any, front: Front | None) -> None:
-        gives = None if front is None else front.gives
+    def __init__(self, op: Any, names: Sequence[str], front: Front | None) -> None:
+        gives, fixed = (None, {}) if front is None else (front.gives, front.fixed)
+        self.op, self.names = op, names
+        self.params = [f"fixed_{each}" if each in fixed else each for each in op.params]
         self.every = ["", *map(str, range(1, len(op.outputs)))]
         self.shown = self.every[:1] if gives is FIRST else self.every
         self.single = not op.outputs or op.differentiable == 1
         several = f"({', '.join(f'_y{k}' for k in self.shown)})"
         self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
+
+
+def _call(plan: Plan, front: Front | None) -> tuple[str, str]:
+    """What must hold for the call of a kernel (nothing: an empty string), and the expression that calls it."""
+    op = plan.op
+    operands = ", ".join(f"_a{i}" for i in range(len(op.tensors)))
+    given = list(zip(op.params, plan.params, strict=True))
+    keywords = [name if k < op.positional else f"{each}={name}" for k, (each, name) in enumerate(given)]
+    call = f"kernel({', '.join(['np', operands, *keywords])})"
+    if op.ufunc is not None:
+        plain = " and ".join(f"{name} == {op.defaults[each]!r}" for each, name in given)
+        return "", f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
+    if op.inline is None:
+        return "", call
+    guard, inlined = (_as_called(plan, each) for each in op.inline[:2])
+    if op.kind == "general":
+        guard = f"(_d is F32 or _d is F64) and {guard}"
+    if front is not None and front.guard.startswith(INLINE):
+        return guard, inlined
+    return "", f"{inlined} if {guard} else {call}"
+
+
+def _done(plan: Plan, call: str) -> list[str]:
+    """Lines that do the work and return its results, indented as the body of a ``try`` in a function."""
+    op, names = plan.op, plan.names
+    operands = ", ".join(f"_a{i}" for i in range(len(names)))
+    lines = []
+    if op.kind == "pointwise":
+        strange = "_u or " * (len(names) > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
+        lines.append(f"        if {strange}: ({operands}{',' * (len(names) == 1)}), _d = unite(op, taken, {operands})")
+    lines.append(f"        {', '.join(f'_r{k}' for k in plan.every)} = {call}")
+    for k in plan.every:
+        lines.append(f"        if _r{k}.__class__ is not ndarray: _r{k} = asarray(_r{k})")
+        if op.in_order:
+            lines.append(f"        if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
+    lines += _view_result(names) if op.kind == "view" else _fresh_results(plan)
+    lines += _lines(*_lines(*_record(plan)))
+    return [*lines, f"        return {plan.returned}"]
 
 
 def _signature(of: Any, names: Sequence[str], public: str) -> str:
@@ -287,16 +296,17 @@ def _unlike(default: Any) -> str:
     return f"is not {default}" if default is None or default.__class__ is bool else f"!= {default!r}"
 
 
-def _of_arrays(op: Any, code: str) -> str:
-    """``code`` in terms of a kernel's tensors as a caller says it."""
-    for i, each in enumerate(op.tensors):
-        code = re.sub(rf"\b{each}\b", f"_a{i}", code)
+def _as_called(plan: Plan, code: str) -> str:
+    """``code`` in terms of a kernel's tensors and parameters as a caller says it."""
+    arrays = [f"_a{i}" for i in range(len(plan.names))]
+    for each, name in zip((*plan.op.tensors, *plan.op.params), (*arrays, *plan.params), strict=True):
+        code = re.sub(rf"\b{each}\b", name, code)
     return code
 
 
-def _fresh_results(results: Results) -> list[str]:
+def _fresh_results(plan: Plan) -> list[str]:
     lines = []
-    for k in results.shown:
+    for k in plan.shown:
         lines += [
             f"        _y{k} = new(Tensor)",
             f"        _y{k}._array = _r{k}",
@@ -305,8 +315,8 @@ def _fresh_results(results: Results) -> list[str]:
     return [
         *lines,
         "        if not recording():",
-        f"            if in_inference(): {' = '.join(f'_y{k}._count' for k in results.shown)} = ()",
-        f"            return {results.returned}",
+        f"            if in_inference(): {' = '.join(f'_y{k}._count' for k in plan.shown)} = ()",
+        f"            return {plan.returned}",
     ]
 
 
@@ -322,42 +332,43 @@ def _view_result(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _record(op: Any, names: Sequence[str], results: Results) -> list[str]:
+def _record(plan: Plan) -> list[str]:
     """Lines that make the node, indented as the body of a function."""
+    op, names = plan.op, plan.names
     if not op.has_rules or op.result is not None:
         return []
     count = len(names)
     places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
     every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
-    every += _lines(*_saves(op, names, results, None))
+    every += _lines(*_saves(plan, None))
     head = "if " + " or ".join(f"_n{i} is not None" for i in range(count)) + ":"
-    if count == 1 and results.single:
-        made = _lines(*_lone(op, names, results, 0))
-    elif count == 2 and results.single:
-        made = _lines("if _n1 is None:", *_lines(*_lone(op, names, results, 0)), "elif _n0 is None:")
-        made += _lines(*_lines(*_lone(op, names, results, 1)), "else:", *every)
+    if count == 1 and plan.single:
+        made = _lines(*_lone(plan, 0))
+    elif count == 2 and plan.single:
+        made = _lines("if _n1 is None:", *_lines(*_lone(plan, 0)), "elif _n0 is None:")
+        made += _lines(*_lines(*_lone(plan, 1)), "else:", *every)
     else:
         made = every
     if op.kind != "pointwise":  # integers have no derivative
-        made = [*_lines("_t = _r.dtype", f"if _t is not _d and _t.kind not in 'fcV': return {results.returned}"), *made]
-    return [head, *made, *_lines(*_facts(op, names, results))]
+        made = [*_lines("_t = _r.dtype", f"if _t is not _d and _t.kind not in 'fcV': return {plan.returned}"), *made]
+    return [head, *made, *_lines(*_facts(plan))]
 
 
 def _lines(*lines: str) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _lone(op: Any, names: Sequence[str], results: Results, i: int) -> list[str]:
+def _lone(plan: Plan, i: int) -> list[str]:
     """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
-    return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *_saves(op, names, results, i)]
+    return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *_saves(plan, i)]
 
 
-def _saves(op: Any, names: Sequence[str], results: Results, only: int | None) -> list[str]:
+def _saves(plan: Plan, only: int | None) -> list[str]:
     """Lines that keep on the node what its rules need."""
     lines = []
-    for each in op.saved():
-        store = _store(op, each, names, results, only)
-        if only is None and len(each.rules) < len(names) > 2:
+    for each in plan.op.saved():
+        store = _store(plan, each, only)
+        if only is None and len(each.rules) < len(plan.names) > 2:
             lines += [f"if {_any_place(each.rules)}:", *_lines(*store)]
         elif only is None or only in each.rules:
             lines += store
@@ -368,18 +379,19 @@ def _any_place(rules: Sequence[int]) -> str:
     return " or ".join(f"_n{i} is not None" for i in rules)
 
 
-def _facts(op: Any, names: Sequence[str], results: Results) -> list[str]:
+def _facts(plan: Plan) -> list[str]:
     """Lines that note on the node its age, the form of its result and the line of the user's program.
 
     A pointwise result that has the shape of an operand takes over the very tuple: the sweep then sees at a glance that
     a gradient fits.
     """
+    op, names = plan.op, plan.names
     lines = ["_node.number = next_number()", "_node.hooks = None"]
-    if results.single:
+    if plan.single:
         lines.append("_y._node = _node")
     else:
         lines.append("_y._node = Output(_node, 0, _r.shape, _t)")
-        for k in results.shown[1 : op.differentiable]:
+        for k in plan.shown[1 : op.differentiable]:
             lines.append(f"if _r{k}.dtype.kind in 'fcV': _y{k}._node = Output(_node, {k}, _r{k}.shape, _r{k}.dtype)")
     if op.kind != "pointwise":
         lines.append("_node.shape = _r.shape")
@@ -395,12 +407,13 @@ def _facts(op: Any, names: Sequence[str], results: Results) -> list[str]:
             "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]  # fmt: skip
 
 
-def _store(op: Any, each: Any, names: Sequence[str], results: Results, only: int | None) -> list[str]:
+def _store(plan: Plan, each: Any, only: int | None) -> list[str]:
     """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
+    op, names = plan.op, plan.names
     slot = f"_node.s_{each.name}"
     if each.kind == "result":
-        k = results.every[each.index]
-        cell = f"_y{k}._count = [0, None]" if k in results.shown else "FIXED"
+        k = plan.every[each.index]
+        cell = f"_y{k}._count = [0, None]" if k in plan.shown else "FIXED"
         return [f"{slot} = _r{k}", f"_node.c_{each.name} = {cell}", f"_node.v_{each.name} = 0"]
     if each.kind == "tensor":
         i = each.index
@@ -417,4 +430,4 @@ def _store(op: Any, each: Any, names: Sequence[str], results: Results, only: int
         "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
         "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
     }  # fmt: skip
-    return [f"{slot} = {sources.get(each.kind) or op.params[each.index]}"]
+    return [f"{slot} = {sources.get(each.kind) or plan.params[each.index]}"]

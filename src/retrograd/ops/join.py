@@ -497,7 +497,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(name="where_block", backward="WhereBackward0", function=False, method=False)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere."""
+    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
+    if condition.dtype.kind != "b" or self.dtype != other.dtype:
+        raise TypeError  # that is for the surface
     try:
         return np.where(condition, self, other)
     except ValueError:
@@ -547,7 +549,7 @@ def _as_one(operands: list[Any]) -> list[Any]:
     ]
 
 
-surface(method=False, name="where")(where_)
+surface(method=False, name="where", quick=where_block)(where_)
 
 
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:

@@ -72,7 +72,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The product of two matrices.

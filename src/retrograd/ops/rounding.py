@@ -147,13 +147,17 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
         self = np.maximum(self, _limit(np, min, self.dtype))
     return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """A bound in the dtype of what it bounds; RuntimeError for an integer that this can not hold."""
+    """A bound for numbers of ``dtype``; RuntimeError if it is an integer that this can not hold."""
+    if dtype.kind == "f":
+        return value
     return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
@@ -289,7 +293,10 @@ def _clamp_in_place(call: _Call) -> Tensor:
     return modify(block.op, tensors, params)
 
 
-@surface(aliases=("clip",))
+@surface(
+    aliases=("clip",), quick=clamp_scalar,
+    guard="(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS)",
+)  # fmt: skip
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
 

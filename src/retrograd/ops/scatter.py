@@ -12,6 +12,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
 from ..kernels import indexing
+from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
 from .promote import mismatch
@@ -38,10 +39,16 @@ def _size(x: Tensor, dim: int) -> int:
     return x._array.shape[dim] if x._array.ndim else 1
 
 
-@op(name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True)
+@op(
+    name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
+    inline=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
+            "self.take(index, dim)", {"INT": numpy.dtype(numpy.int64), "within": within}),
+)  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The slices at ``index`` of dimension ``dim``."""
-    return np.take(self, index.reshape(-1), dim) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return self.take(index if index.ndim == 1 else index.reshape(-1), dim)
 
 
 index_select_block.derivative(
@@ -54,13 +61,15 @@ def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, .
     """Zeros of ``shape`` to which the slices of ``self`` are added at ``index``."""
     if not shape:
         return self.reshape(shape)
-    return indexing.add(np, np.zeros(shape, self.dtype), (None,) * dim + (index.reshape(-1),), self)
+    return indexing.add(
+        np, np.zeros(shape, self.dtype), (None,) * dimension(dim, len(shape)) + (index.reshape(-1),), self
+    )
 
 
 index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_block(g, index, dim))
 
 
-@surface()
+@surface(quick=index_select_block, guard="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
 
@@ -79,7 +88,16 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     return index_select_block(input, index, at, out=out)
 
 
-@op(name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True)
+#: What needs no further checks, and is the most common.
+_PLAIN_GATHER = (
+    "index.dtype is INT and index.shape == self.shape and self.ndim and within(index, self.shape[dim])",
+    "taken_along(np, self, index, dim)", {"INT": numpy.dtype(numpy.int64), "within": within, "taken_along": taken_along},
+)  # fmt: skip
+
+
+@op(
+    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline=_PLAIN_GATHER
+)  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
     return indexing.gather(np, self, index, dim)
@@ -134,7 +152,7 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
             )
 
 
-@surface()
+@surface(quick=gather_block, guard="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
     """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
 

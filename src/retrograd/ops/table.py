@@ -114,8 +114,8 @@ def op(
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
-    condition and an expression, which stands for the kernel where the condition holds and the operands are float32 or
-    float64 arrays of NumPy (and what names in it mean). The kernel checks its arguments and raises torch's errors itself.
+    condition and an expression, which stands for the kernel where the condition holds and the first operand is a float32
+    or float64 array of NumPy (and what names in it mean). The kernel checks its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -138,6 +138,7 @@ def surface(
     quick: Operation | None = None,
     guard: str = "",
     gives: Any = None,
+    operands: Sequence[str] = (),
     also: Sequence[tuple[Operation, str]] = (),
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -146,8 +147,8 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
-    parameters that the function does not have; ``gives``: what becomes of several results (see :class:`Front`);
-    ``also``: blocks to try next, each with what must hold.
+    parameters that the function does not have; ``gives``, ``operands``: what becomes of several results, and what the
+    function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with what must hold.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,7 +156,7 @@ def surface(
         if quick is not None:
             front: Any = None
             for block, what in reversed(((quick, guard), *also)):
-                front = Front(block.op, target, what, fixed, gives, front)
+                front = Front(block.op, target, what, fixed, gives, operands, front)
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
         for each in (called, *aliases):
