@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from . import (
     activation,
     adaptive,
@@ -78,4 +78,4 @@ for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: M
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
 __all__ += ["utils"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

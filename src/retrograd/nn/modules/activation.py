@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.create import empty
 from .. import functional as F
 from .. import init
@@ -59,9 +59,7 @@ class Hardtanh(Module):
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             value = self.__dict__.pop(old)
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=3
-                )
+                warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning)
                 setattr(self, new, value)
         if not self.max_val > self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
@@ -268,4 +266,4 @@ __all__ = [
     "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
     "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())
