@@ -155,7 +155,7 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """A bound for numbers of ``dtype``; RuntimeError if it is an integer that this can not hold."""
+    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
     if dtype.kind == "f":
         return value
     return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
