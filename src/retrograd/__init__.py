@@ -7,7 +7,7 @@ import sys as _sys
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, linalg, nn, optim, random, serialization, signal, special
+from . import autograd, cuda, fft, linalg, nn, optim, random, serialization, signal, special, utils
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
