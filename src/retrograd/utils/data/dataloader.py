@@ -91,7 +91,7 @@ class DataLoader(Generic[Batch]):
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
         self._said_length: int | None = None
-        self._iterator: _WithWorkers | None = None
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
         self._initialized = True
         self.check_worker_number_rationality()
 
@@ -132,14 +132,14 @@ class DataLoader(Generic[Batch]):
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def __iter__(self) -> _Pass:
+    def __iter__(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
-            return _Alone(self)
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
             self.check_worker_number_rationality()
-            return _WithWorkers(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None:
-            self._iterator = _WithWorkers(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator.again()
         return self._iterator
@@ -238,7 +238,7 @@ def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, datas
 # -- Passes ----------------------------------------------------------------------------------------------------------
 
 
-class _Pass:
+class _BaseDataLoaderIter:
     """One pass through a data set."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -266,7 +266,7 @@ class _Pass:
         loader = self._loader
         return partial(fetcher, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
 
-    def __iter__(self) -> _Pass:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
     def __len__(self) -> int:
@@ -297,7 +297,7 @@ class _Pass:
         raise NotImplementedError
 
 
-class _Alone(_Pass):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads in this process."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -313,7 +313,7 @@ class _Alone(_Pass):
             raise StopIteration from None
 
 
-class _WithWorkers(_Pass):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Has worker processes load, each its share of the batches, ahead of time."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -321,6 +321,7 @@ class _WithWorkers(_Pass):
         if not loader.prefetch_factor:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         context = loader.multiprocessing_context or multiprocessing.get_context()
+        self._owner = os.getpid()
         self._processes: list[Any] = []
         self._pipes: list[Any] = []
         for id in range(loader.num_workers):
@@ -439,7 +440,7 @@ class _WithWorkers(_Pass):
         self._pipes, self._processes = [], []
 
     def __del__(self) -> None:
-        if getattr(self, "_pipes", None):
+        if getattr(self, "_pipes", None) and self._owner == os.getpid():  # a fork has a copy, but not the children
             self.shut_down()
 
 
