@@ -461,7 +461,8 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
         sent = place.spread(sent)
     elif len(place.edges) == 1:
         return _as_tensor(sent)
-    return tuple(map(_as_tensor, sent))
+    listed = place.listed or range(len(sent))
+    return _as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([_as_tensor(sent[index]) for index in listed])
 
 
 Node.run = staticmethod(run_one)
@@ -508,19 +509,22 @@ def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, 
 
 
 def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
+    """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
     outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
     fitted = tuple(
         each if each is None or edge is None else fit(each, edge, node)
         for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
     )
-    inputs = node.spread(fitted[0]) if node.lone else fitted
+    inputs = list(node.spread(fitted[0]) if node.lone else fitted)
+    listed = node.listed or range(len(inputs))
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        shown = tuple(map(_as_tensor, inputs))
+        shown = tuple([_as_tensor(inputs[index]) for index in listed])
         result = hook(shown, outputs)
         if result is not None:
-            inputs = _checked(hook, result, shown, record)
-    return inputs[node.operand] if node.lone else inputs[0] if single else inputs
+            for index, each in zip(listed, _checked(hook, result, shown, record), strict=True):
+                inputs[index] = each
+    return inputs[node.operand] if node.lone else inputs[0] if single else tuple(inputs)
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
