@@ -23,12 +23,14 @@ from ..core.node import nobody
 from ..core.reasons import made
 from ..core.tensor import Tensor, wrap
 from ..core.where import briefly, warn
+from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from ..ops.saved import SavedTensor  # noqa: F401 - likewise
-from . import anomaly_mode, function, grad_mode, graph
+from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
+from .solving import solve
 
 
 class _EveryTensor(type):
@@ -166,6 +168,11 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if any(each.strict for each in runs()):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
     grads = _gradients(grad_tensors, len(outputs))
@@ -293,11 +300,16 @@ def _gradients_of(
             f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
             "it before computing the output."
         )
-    wanted: dict[Any, Any] = dict.fromkeys(places)
-    engine.sweep(roots, keep, create_graph, wanted, write=False)
+    if innermost([*outs, *given, *grads]) is not None:
+        arrived = solve(outs, given, grads, keep, create_graph)
+    else:
+        wanted: dict[Any, Any] = dict.fromkeys(places)
+        engine.sweep(roots, keep, create_graph, wanted, write=False)
+        arrived = [wanted[place] for place in places]
     results: list[Any] = []
-    for place in places:
-        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
+    for place, found in zip(places, arrived, strict=True):
+        if getattr(place, "leaf", None) is nobody:
+            found = None
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:
@@ -381,8 +393,8 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 
 
 __all__ = [
-    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad",
-    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -38,17 +38,22 @@ retain_last = False
 
 
 def sweep(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None = None, write: bool = True
+    roots: Sequence[tuple[Any, Any]],
+    keep: bool,
+    record: bool,
+    wanted: dict[Any, Any] | None = None,
+    write: bool = True,
+    silent: bool = False,
 ) -> None:
     """Run the graph backwards from ``roots``, pairs of a place and the gradient that arrives there.
 
     ``keep``: leave saved values in place for another sweep. ``record``: gradients are Tensors and the sweep records
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
-    ``grad`` of leaves.
+    ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
     before = recording()
-    if before is not record:
-        set_recording(record)
+    if before is not (record and not silent):
+        set_recording(record and not silent)
     plan = token = None
     try:
         if wanted is not None or AccumulateGrad.hooked:
