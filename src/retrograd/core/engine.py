@@ -58,7 +58,8 @@ def sweep(
     try:
         if wanted is not None or AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
-            token = _running.set(plan)
+            if AccumulateGrad.hooked:
+                token = _running.set(plan)
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write, plan)
         else:
@@ -269,29 +270,41 @@ class Plan:
     each leaf will be sent, if any leaf ever had a hook (see Note [The order of leaves]).
     """
 
-    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
-        self.seen = _reached([place for place, _ in roots])
-        self.flow: set[Any] | None = None
-        self.inner: dict[Any, bool] = {}
-        if wanted is not None:
-            self._narrow(wanted)
-        self.awaited: dict[Any, int] | None = None
-        if AccumulateGrad.hooked:
-            self.awaited = _awaited(roots, self.seen if self.flow is None else self.flow, wanted)
+    __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
 
-    def _narrow(self, wanted: dict[Any, Any]) -> None:
-        flow = self.flow = set(wanted)
-        for place in sorted(self.seen, key=_by_age, reverse=True):
-            if place.lone:
-                leads = place.edge in flow
-            elif place.__class__ is Output:
-                leads = place.node in flow
-            else:
-                leads = not flow.isdisjoint(place.edges)
-            if place in flow:
-                self.inner[place] = leads
-            elif leads:
-                flow.add(place)
+    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
+        seen: set[Any] = set()
+        stack = [place for place, _ in roots]
+        while stack:
+            place = stack.pop()
+            while place not in seen and place.__class__ is not AccumulateGrad:
+                seen.add(place)
+                if not place.lone:
+                    stack += (
+                        (place.node,)
+                        if place.__class__ is Output
+                        else [each for each in place.edges if each is not None]
+                    )
+                    break
+                place = place.edge
+        flow = None
+        inner: dict[Any, bool] = {}
+        if wanted is not None:
+            flow = set(wanted)
+            for place in sorted(seen, key=_by_age, reverse=True):
+                if place.lone:
+                    leads = place.edge in flow
+                elif place.__class__ is Output:
+                    leads = place.node in flow
+                else:
+                    leads = not flow.isdisjoint(place.edges)
+                if place in flow:
+                    inner[place] = leads
+                elif leads:
+                    flow.add(place)
+        self.seen, self.flow, self.inner = seen, flow, inner
+        hooked = AccumulateGrad.hooked
+        self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if hooked else None
 
     def serves(self, place: Any) -> bool:
         """Whether the sweep comes to ``place``."""
@@ -301,24 +314,8 @@ class Plan:
         return node in self.seen and (self.flow is None or node in self.flow or place in self.flow)
 
 
-def _reached(stack: list[Any]) -> set[Any]:
-    """All places that lie below those in ``stack``, and these, but leaves."""
-    seen: set[Any] = set()
-    while stack:
-        place = stack.pop()
-        while place not in seen and place.__class__ is not AccumulateGrad:
-            seen.add(place)
-            if not place.lone:
-                stack += (
-                    (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
-                )
-                break
-            place = place.edge
-    return seen
-
-
 _running: ContextVar[Plan | None] = ContextVar("running", default=None)
-#: The plan of the sweep that is running in this thread, if it has one.
+#: The plan of the sweep that is running in this thread: only known once ``AccumulateGrad.hooked``.
 running = _running.get
 
 
