@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.autograd.graph import saved_tensors_hooks
+from retrograd.autograd.graph import save_on_cpu, saved_tensors_hooks
 from retrograd.utils.checkpoint import checkpoint
 from tests.agreement import golden, leaves
 from tests.samples import FAMILIES, Sample, samples
@@ -72,3 +74,33 @@ def test_the_gradients_are_the_same(sample: Sample) -> None:
     assert same(gradients(sample, packed), expected)
     assert same(gradients(sample, lambda run: checkpoint(run, use_reentrant=False)), expected)
     assert same(gradients(sample, lambda run: packed(lambda: checkpoint(run, use_reentrant=False))), expected)
+
+
+def exp_saving_its_result() -> Any:
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            out = x.exp()
+            ctx.save_for_backward(out)
+            return out
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * ctx.saved_tensors[0]
+
+    return Exp.apply
+
+
+@pytest.mark.parametrize("function", [torch.exp, exp_saving_its_result(), lambda x: x.clone().exp_()])
+def test_a_graph_that_holds_packed_results_goes_with_its_last_reference(function: Any) -> None:
+    x = torch.ones(2, requires_grad=True)
+    gc.disable()
+    try:
+        with save_on_cpu():  # which keeps the very tensor if it is there already
+            y = function(x)
+        node = weakref.ref(y.grad_fn)
+        assert y.grad_fn._raw_saved_result.data is not y if hasattr(y.grad_fn, "_raw_saved_result") else True
+        del y
+        assert node() is None
+    finally:
+        gc.enable()

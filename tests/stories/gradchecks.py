@@ -158,6 +158,49 @@ _SECOND: dict[str, Any] = {
 }  # fmt: skip
 
 
+def _with_tangents(torch: Any, factor: Any) -> Any:
+    """A custom square with a ``jvp``, which is right for 2."""
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.x = x
+            ctx.save_for_forward(x)
+            return x**2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad * ctx.x
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: Any) -> Any:
+            return factor * tangent * ctx.saved_tensors[0]
+
+    return Square.apply
+
+
+_FORWARD: dict[str, Any] = {
+    "right": (lambda t: (lambda x: x.sin() * x, _leaf(t, 1.0, 2.0)), {}),
+    "two": (lambda t: (lambda x, y: (x * y, x.sin()), (_leaf(t, 1.0, 2.0), _leaf(t, 3.0, 4.0))), {}),
+    "custom": (lambda t: (_with_tangents(t, 2), _leaf(t, 1.0, 2.0)), {}),
+    "wrong": (lambda t: (_with_tangents(t, 3), _leaf(t, 1.0, 2.0)), {}),
+    "wrong, this mode only": (lambda t: (_with_tangents(t, 3), _leaf(t, 1.0, 2.0)), {"check_backward_ad": False}),
+    "complex": (lambda t: (lambda z: z * z, _complex(t)), {}),
+    "complex to real": (lambda t: (lambda z: z.abs(), _complex(t)), {}),
+    "a constant among the inputs": (
+        lambda t: (lambda x, y: x * y, (_leaf(t, 1.0, 2.0), t.tensor([3.0, 4.0], dtype=t.float64))),
+        {},
+    ),
+    "an unused input": (lambda t: (lambda x, y: x * 2, (_leaf(t, 1.0, 2.0), _leaf(t, 1.0, 2.0))), {}),
+    "detached": (lambda t: (lambda x: x.detach() * 1, _leaf(t, 1.0, 2.0)), {}),
+    "an integer result": (lambda t: (lambda x: (x * 2, x.argmax()), _leaf(t, 1.0, 2.0)), {}),
+    "in batches": (lambda t: (lambda x: x.sin() * x, _leaf(t, 1.0, 2.0)), {"check_batched_forward_grad": True}),
+}
+for _case, (_make, _given) in list(_FORWARD.items()):
+    _FORWARD[_case] = (_make, {**_given, "check_forward_ad": True})
+_SECOND["forward over reverse"] = (lambda t: (lambda x: x.sin() * x, _leaf(t, 1.0, 2.0)), {"check_fwd_over_rev": True})
+
+
 def _told(check: str, make: Any, options: dict[str, Any]) -> Any:
     def story(torch: Any, log: Any) -> Any:
         torch.manual_seed(0)
@@ -168,7 +211,11 @@ def _told(check: str, make: Any, options: dict[str, Any]) -> Any:
 
 STORIES = {
     f"{prefix}{name}{', fast' * fast}": _told(check, make, {**options, "fast_mode": fast})
-    for check, prefix, cases in (("gradcheck", "", _CHECKS), ("gradgradcheck", "second: ", _SECOND))
+    for check, prefix, cases in (
+        ("gradcheck", "", _CHECKS),
+        ("gradcheck", "forward: ", _FORWARD),
+        ("gradgradcheck", "second: ", _SECOND),
+    )
     for name, (make, options) in cases.items()
     for fast in (False, True)
 }

@@ -448,7 +448,9 @@ def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedRe
     hooks = saving_hooks()
     if hooks is None:
         return saved
-    return _SavedPacked(Packed(tensor, *hooks), current(tensor) if position is None else None, position)
+    if position is None:
+        return _SavedPacked(Packed(tensor, *hooks), current(tensor), None)
+    return _SavedPacked(Packed.result(tensor, *hooks), None, position)
 
 
 def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:

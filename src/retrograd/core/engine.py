@@ -58,7 +58,8 @@ def sweep(
     try:
         if wanted is not None or AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
-            token = _running.set(plan)
+            if AccumulateGrad.hooked:
+                token = _running.set(plan)
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write, plan)
         else:
@@ -269,29 +270,41 @@ class Plan:
     each leaf will be sent, if any leaf ever had a hook (see Note [The order of leaves]).
     """
 
-    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
-        self.seen = _reached([place for place, _ in roots])
-        self.flow: set[Any] | None = None
-        self.inner: dict[Any, bool] = {}
-        if wanted is not None:
-            self._narrow(wanted)
-        self.awaited: dict[Any, int] | None = None
-        if AccumulateGrad.hooked:
-            self.awaited = _awaited(roots, self.seen if self.flow is None else self.flow, wanted)
+    __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
 
-    def _narrow(self, wanted: dict[Any, Any]) -> None:
-        flow = self.flow = set(wanted)
-        for place in sorted(self.seen, key=_by_age, reverse=True):
-            if place.lone:
-                leads = place.edge in flow
-            elif place.__class__ is Output:
-                leads = place.node in flow
-            else:
-                leads = not flow.isdisjoint(place.edges)
-            if place in flow:
-                self.inner[place] = leads
-            elif leads:
-                flow.add(place)
+    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
+        seen: set[Any] = set()
+        stack = [place for place, _ in roots]
+        while stack:
+            place = stack.pop()
+            while place not in seen and place.__class__ is not AccumulateGrad:
+                seen.add(place)
+                if not place.lone:
+                    stack += (
+                        (place.node,)
+                        if place.__class__ is Output
+                        else [each for each in place.edges if each is not None]
+                    )
+                    break
+                place = place.edge
+        flow = None
+        inner: dict[Any, bool] = {}
+        if wanted is not None:
+            flow = set(wanted)
+            for place in sorted(seen, key=_by_age, reverse=True):
+                if place.lone:
+                    leads = place.edge in flow
+                elif place.__class__ is Output:
+                    leads = place.node in flow
+                else:
+                    leads = not flow.isdisjoint(place.edges)
+                if place in flow:
+                    inner[place] = leads
+                elif leads:
+                    flow.add(place)
+        self.seen, self.flow, self.inner = seen, flow, inner
+        hooked = AccumulateGrad.hooked
+        self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if hooked else None
 
     def serves(self, place: Any) -> bool:
         """Whether the sweep comes to ``place``."""
@@ -301,24 +314,8 @@ class Plan:
         return node in self.seen and (self.flow is None or node in self.flow or place in self.flow)
 
 
-def _reached(stack: list[Any]) -> set[Any]:
-    """All places that lie below those in ``stack``, and these, but leaves."""
-    seen: set[Any] = set()
-    while stack:
-        place = stack.pop()
-        while place not in seen and place.__class__ is not AccumulateGrad:
-            seen.add(place)
-            if not place.lone:
-                stack += (
-                    (place.node,) if place.__class__ is Output else [each for each in place.edges if each is not None]
-                )
-                break
-            place = place.edge
-    return seen
-
-
 _running: ContextVar[Plan | None] = ContextVar("running", default=None)
-#: The plan of the sweep that is running in this thread, if it has one.
+#: The plan of the sweep that is running in this thread: only known once ``AccumulateGrad.hooked``.
 running = _running.get
 
 
@@ -466,7 +463,8 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
         sent = place.spread(sent)
     elif len(place.edges) == 1:
         return _as_tensor(sent)
-    return tuple(map(_as_tensor, sent))
+    listed = place.listed or range(len(sent))
+    return _as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([_as_tensor(sent[index]) for index in listed])
 
 
 Node.run = staticmethod(run_one)
@@ -513,19 +511,22 @@ def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, 
 
 
 def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
+    """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
     outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
     fitted = tuple(
         each if each is None or edge is None else fit(each, edge, node)
         for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
     )
-    inputs = node.spread(fitted[0]) if node.lone else fitted
+    inputs = list(node.spread(fitted[0]) if node.lone else fitted)
+    listed = node.listed or range(len(inputs))
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        shown = tuple(map(_as_tensor, inputs))
+        shown = tuple([_as_tensor(inputs[index]) for index in listed])
         result = hook(shown, outputs)
         if result is not None:
-            inputs = _checked(hook, result, shown, record)
-    return inputs[node.operand] if node.lone else inputs[0] if single else inputs
+            for index, each in zip(listed, _checked(hook, result, shown, record), strict=True):
+                inputs[index] = each
+    return inputs[node.operand] if node.lone else inputs[0] if single else tuple(inputs)
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:

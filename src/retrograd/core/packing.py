@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from .modes import set_recording, set_watched
-from .tensor import Tensor
+from .tensor import Tensor, at_place
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 
@@ -73,6 +73,17 @@ class Packed:
                 "you need to perform in-place operations on the input to a pack hook."
             )
         self.hook = unpack
+
+    @classmethod
+    def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> Packed:
+        """One of a node's own results, packed for that node, which must not hold itself.
+
+        The hook is shown a Tensor in its stead, which leaves the graph afterwards.
+        """
+        shown = at_place(tensor._array, tensor._cell, tensor._node)
+        packed = cls(shown, pack, unpack)
+        shown._node = None
+        return packed
 
     def unpack(self) -> Tensor:
         """The tensor that the hook gives back."""

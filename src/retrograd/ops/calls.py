@@ -313,9 +313,12 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
             if hooks is not None and isinstance(source, Tensor):
-                if not shared:  # converted, or what is overwritten: at the operand's place all the same
-                    source = at_place(value, [0, None], node.edges[each.index] if each.kind == "tensor" else None)
-                value = Packed(source, *hooks)
+                if each.kind == "result":
+                    value = Packed.result(source, *hooks)
+                elif not shared:  # converted, or what is overwritten: at the operand's place all the same
+                    value = Packed(at_place(value, [0, None], node.edges[each.index]), *hooks)
+                else:
+                    value = Packed(source, *hooks)
         setattr(node, f"s_{name}", value)
     if hooks is not None:
         node.__class__ = packed_class(type(node))

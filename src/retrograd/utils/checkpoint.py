@@ -19,6 +19,7 @@ from ..autograd.graph import saved_tensors_hooks
 from ..core import engine, where
 from ..core.absent import absent, listed
 from ..core.modes import enable_grad, no_grad, recording
+from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor
 from ..core.where import warn
 from ..ops.random import fork_rng, get_rng_state, set_rng_state
@@ -315,6 +316,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         """Run the function unrecorded; only the inputs are kept."""
         check_backward_validity(args)
+        AccumulateGrad.hooked = True  # so that the sweep can be asked what it is for
         ctx.rerun = _Rerun(run_function, {}, contextlib.nullcontext(), preserve_rng_state)
         ctx.inputs = [None if isinstance(each, Tensor) else each for each in args]
         ctx.are_tensors = [isinstance(each, Tensor) for each in args]
