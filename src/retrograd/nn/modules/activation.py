@@ -61,7 +61,7 @@ class Hardtanh(Module):
             value = self.__dict__.pop(old)
             if value is not None:
                 warn(
-                    f"keyword argument `{old}` is deprecated and rename to `{new}`",
+                    f"keyword argument `{old}` is deprecated and renamed to `{new}`",
                     FutureWarning,
                 )
                 setattr(self, new, value)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from .. import functional as F
 from .carried import carries
 from .distance import PairwiseDistance
@@ -43,7 +44,18 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """An old name of :class:`NLLLoss`."""
+    """An old name of :class:`NLLLoss`, which warns."""
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+        )
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 @carries(F.poisson_nll_loss, takes="log_input, target")
