@@ -297,10 +297,10 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
     for place, pair in enumerate(given):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{who} update sequence element #{place} should be Iterable; is{type(pair).__name__}")
-        listed = list(pair)
-        if len(listed) != 2:
-            raise ValueError(f"{who} update sequence element #{place} has length {len(listed)}; 2 is required")
-        pairs.append((listed[0], listed[1]))
+        items = list(pair)
+        if len(items) != 2:
+            raise ValueError(f"{who} update sequence element #{place} has length {len(items)}; 2 is required")
+        pairs.append((items[0], items[1]))
     return pairs
 
 
