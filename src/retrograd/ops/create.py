@@ -55,8 +55,6 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(found)}: {list(found)}")
-    if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
     return found
 
 
