@@ -208,7 +208,13 @@ def losses() -> list[Layer]:
     ]
     lengths = "torch.tensor([6, 5]), torch.tensor([3, 2])"
     ctc = Layer("nn.CTCLoss()", [normal(6, 2, 4), integers(1, 4, 2, 3)], f"m(x[0].log_softmax(2), x[1], {lengths})")
-    return [*layers, ctc]
+    linear = [
+        Layer("nn.LinearCrossEntropyLoss(4,3)", [X, integers(0, 3, 3)]),
+        Layer(f"nn.LinearCrossEntropyLoss(4,4,out_features=(2,),bias=True,weight={weight},label_smoothing=0.1)",
+              [X, integers(0, 4, 3, 2)]),
+        Layer("nn.LinearCrossEntropyLoss(4,3,reduction='sum',ignore_index=1,bias=True)", [X, integers(0, 3, 3)]),
+    ]  # fmt: skip
+    return [*layers, ctc, *linear, Layer("nn.DataParallel(nn.Linear(4,2))", [X])]
 
 
 def recurrent() -> list[Layer]:

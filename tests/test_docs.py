@@ -9,6 +9,7 @@ import operator
 import pkgutil
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,13 +37,22 @@ def test_there_is_something_to_run() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Error detected in")
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of layers too, whose classes are shown as PyTorch's."""
+
+    def _from_module(self, module: Any, object: Any) -> bool:
+        shown = module.__name__.replace("retrograd", "torch", 1)
+        is_layer = shown.startswith("torch.nn.") and getattr(object, "__module__", None) == shown
+        return is_layer or super()._from_module(module, object)  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)
     names = {"torch": retrograd, "retrograd": retrograd, **module.__dict__}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     report: list[str] = []
-    for test in doctest.DocTestFinder().find(module, name, globs=names):
+    for test in Finder().find(module, name, globs=names):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
 

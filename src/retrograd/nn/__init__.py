@@ -2,14 +2,35 @@
 
 # ruff: noqa: F403 - the modules say themselves what they export
 
+from typing import Any
+
 from ..core.absent import absent, listed
 from . import functional, init, modules, parameter, utils
 from .modules import *
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
+
+def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What of a layer's keyword arguments says where and how its parameters are made: device, dtype, memory_format.
+
+    They may stand by themselves or together, as ``factory_kwargs``. Raises TypeError for others, and for one given twice.
+    """
+    known = ("device", "dtype", "memory_format")
+    other = kwargs.keys() - {*known, "factory_kwargs"}
+    if other:
+        raise TypeError(f"unexpected kwargs {other}")
+    found = dict(kwargs.get("factory_kwargs", {}))
+    for name in known:
+        if name in kwargs and name in found:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        if name in kwargs:
+            found[name] = kwargs[name]
+    return found
+
+
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules", "parameter",
-    "utils",
+    "utils", "factory_kwargs",
 ]  # fmt: skip
-__all__ += [_name for _name in modules.__all__ if not _name.startswith("register_")]
+__all__ += [_name for _name in modules.__all__ if _name != "utils"]
 __getattr__, __dir__ = absent(__name__), listed(globals())

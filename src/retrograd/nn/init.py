@@ -14,7 +14,9 @@ from ..core.absent import absent, listed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
+from ..ops.create import empty_like
 from ..ops.create import eye as identity
+from ..ops.join import where_ as where
 from ..ops.linalg import qr
 from ..ops.random import Generator, randperm
 from ..ops.rearrange import diag
@@ -72,16 +74,41 @@ def _cumulated(x: float) -> float:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Source = None
 ) -> Tensor:
-    """Normal numbers between ``a`` and ``b``, by the inverse of the distribution function."""
+    """Normal numbers between ``a`` and ``b``: what falls outside is drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
-    low, high = _cumulated((a - mean) / std), _cumulated((b - mean) / std)
+    share = _cumulated((b - mean) / std) - _cumulated((a - mean) / std)
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if share > 0.3:
+            _redrawn(tensor, mean, std, a, b, generator)
+        else:
+            _accepted(tensor, mean, std, a, b, generator)
+    return tensor
+
+
+def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
+    """Draw from the normal distribution until all numbers lie between ``a`` and ``b``: most do."""
+    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < low).logical_or(tensor > high)
+        if not bool(outside.any()):
+            return
+        tensor.copy_(where(outside, empty_like(tensor).normal_(mean, std, generator=generator), tensor))
+
+
+def _accepted(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
+    """Draw uniformly between ``a`` and ``b``, and keep a number as often as it is likely there."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    pending: Any = None
+    while pending is None or bool(pending.any()):
+        drawn = empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(drawn if pending is None else where(pending, drawn, tensor))
+        density = drawn.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        refused = empty_like(tensor).uniform_(generator=generator).log_().gt(density)
+        pending = refused if pending is None else where(pending, refused, pending)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

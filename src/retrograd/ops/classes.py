@@ -17,6 +17,7 @@ from .arithmetic import neg
 from .cast import on_cpu
 from .compare import eq, isinf
 from .create import zeros_like
+from .embed import linear
 from .generate import FIRST
 from .interpret import slicewise
 from .join import where_
@@ -227,6 +228,25 @@ def cross_entropy(
     if label_smoothing > 0:
         return _smoothed(input, target, weight, how, ignore_index, label_smoothing)
     return _nll(_log_softmax(input), target, weight, how, ignore_index)
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:  # fmt: skip
+    """:func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
+
+    ``linear_weight`` (C, …, features): with more dimensions than two there are so many losses for each input.
+    ``options``, PyTorch's way to save memory, is accepted without effect.
+    """
+    outs = linear_weight.shape[:-1]
+    flat = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = linear(input, linear_weight.reshape(-1, linear_weight.size(-1)) if len(outs) > 1 else linear_weight, flat)
+    if len(outs) > 1:
+        scores = scores.reshape(-1, *outs)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, None, ignored, None, reduction, label_smoothing)
 
 
 def _log_softmax(input: Tensor) -> Tensor:

@@ -202,7 +202,7 @@ def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tens
         if p and train and layer < layers - 1:
             input = dropout(input, p, True)
     if batch_first:
-        input = transpose(input, 0, 1) if fast else input.transpose_(0, 1)  # as PyTorch's nodes show
+        input = transpose(input, 0, 1) if kind == "LSTM" else input.transpose_(0, 1)  # as PyTorch's nodes show
     return input, lasts, cells
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ...core.absent import absent, listed
-from . import (
+from . import (  # noqa: F401 - a program reaches it from here
     activation,
     adaptive,
     batchnorm,
@@ -23,13 +23,14 @@ from . import (
     module,
     normalization,
     padding,
+    parallel,
     pixelshuffle,
     pooling,
     rnn,
     sparse,
     transformer,
     upsampling,
-    utils,  # noqa: F401 - reached as nn.modules.utils; in __all__ it would stand before nn.utils
+    utils,
 )
 from .activation import *
 from .adaptive import *
@@ -42,12 +43,12 @@ from .dropout import *
 from .flatten import *
 from .fold import *
 from .instancenorm import *
-from .lazy import *
 from .linear import *
 from .loss import *
-from .module import *
+from .module import Module
 from .normalization import *
 from .padding import *
+from .parallel import *
 from .pixelshuffle import *
 from .pooling import *
 from .rnn import *
@@ -56,7 +57,7 @@ from .transformer import *
 from .upsampling import *
 
 __all__: list[str] = []
-__all__ += module.__all__
+__all__ += ["Module"]
 __all__ += container.__all__
 __all__ += linear.__all__
 __all__ += conv.__all__
@@ -78,9 +79,10 @@ __all__ += sparse.__all__
 __all__ += adaptive.__all__
 __all__ += rnn.__all__
 __all__ += transformer.__all__
-__all__ += lazy.__all__
+__all__ += parallel.__all__
 
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
+
 __getattr__, __dir__ = absent(__name__), listed(globals())

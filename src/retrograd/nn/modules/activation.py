@@ -60,7 +60,7 @@ class Hardtanh(Module):
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             value = self.__dict__.pop(old)
             if value is not None:
-                warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning)
+                warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning)
                 setattr(self, new, value)
         if not self.max_val > self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")

@@ -244,13 +244,10 @@ class ConvTranspose3d(_ConvTransposeNd):
 class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution whose ``in_channels`` are those of its first input."""
 
-    def __init__(self, out_channels: int, kernel_size: Sizes, *args: Any, **kwargs: Any) -> None:
-        names = ["stride", "padding", *(["output_padding"] if self.transposed else ["dilation"]), "groups", "bias",
-                 *(["dilation"] if self.transposed else []), "padding_mode", "device", "dtype"]  # fmt: skip
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        bias = given.pop("bias", True)
+    def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
+        """What ``__init__`` does: a convolution without channels, whose parameters are not made yet."""
         super().__init__(0, 0, kernel_size, bias=False, **given)
-        place: Any = {name: given.get(name) for name in ("device", "dtype")}
+        place: Any = {name: given[name] for name in ("device", "dtype")}
         self.weight = UninitializedParameter(**place)
         self.out_channels = out_channels
         if bias:
@@ -287,37 +284,60 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvXdMixin, Conv1d):
+class _LazyConv(_LazyConvXdMixin):
+    def __init__(
+        self, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes | str = 0, dilation: Sizes = 1,
+        groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        self._begin(
+            out_channels, kernel_size, bias, stride=stride, padding=padding, dilation=dilation, groups=groups,
+            padding_mode=padding_mode, device=device, dtype=dtype,
+        )  # fmt: skip
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    def __init__(
+        self, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0,
+        groups: int = 1, bias: bool = True, dilation: Sizes = 1, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        self._begin(
+            out_channels, kernel_size, bias, stride=stride, padding=padding, output_padding=output_padding, groups=groups,
+            dilation=dilation, padding_mode=padding_mode, device=device, dtype=dtype,
+        )  # fmt: skip
+
+
+class LazyConv1d(_LazyConv, Conv1d):
     """A :class:`Conv1d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConvXdMixin, Conv2d):
+class LazyConv2d(_LazyConv, Conv2d):
     """A :class:`Conv2d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConvXdMixin, Conv3d):
+class LazyConv3d(_LazyConv, Conv3d):
     """A :class:`Conv3d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose3d

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from .. import functional as F
 from .carried import carries
 from .distance import PairwiseDistance
+from .linear import Linear
 from .module import Module
 
 
@@ -43,7 +46,18 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """An old name of :class:`NLLLoss`."""
+    """An old name of :class:`NLLLoss`, which warns."""
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+        )
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 @carries(F.poisson_nll_loss, takes="log_input, target")
@@ -262,6 +276,65 @@ class TripletMarginWithDistanceLoss(_Loss):
             self.distance_function = PairwiseDistance()
 
 
+@dataclass
+class LinearCrossEntropyOptions:
+    """How PyTorch saves memory in :class:`LinearCrossEntropyLoss`: accepted without effect."""
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: Any = None
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A :class:`Linear` map to scores and the :class:`CrossEntropyLoss` of these; ``out_features``: sizes of several losses."""
+
+    weight: Any
+
+    def __init__(
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
+        ignore_index: int | None = None, label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.reduction = reduction
+        self.in_features = in_features
+        self.num_classes = num_classes
+        self.out_features = tuple(out_features)
+        self.bias = bias
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        r"""The loss of the scores of ``input`` (N, in_features) for ``target`` (N, \*out_features)."""
+        shape = (self.num_classes, *self.out_features)
+        weight, bias = self.linear.weight, self.linear.bias
+        return F.linear_cross_entropy(
+            input, weight.reshape(*shape, self.in_features) if self.out_features else weight, target,
+            linear_bias=bias.reshape(shape) if bias is not None and self.out_features else bias, weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
+            options=self.options,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        names = (
+            "in_features",
+            "num_classes",
+            "out_features",
+            "bias",
+            "reduction",
+            "ignore_index",
+            "label_smoothing",
+            "options",
+        )
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+
+
 @carries(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
 class CTCLoss(_Loss):
     """Minus the logarithm of the probability of a sequence of labels, however it is stretched (Graves et al. 2006)."""
@@ -273,8 +346,9 @@ class CTCLoss(_Loss):
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "SmoothL1Loss",
-    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions",
+    "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
+    "NLLLoss2d", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -110,9 +110,15 @@ class Module(Stateful):
 
     def __getattr__(self, name: str) -> Any:
         space = self.__dict__
-        for place in ("_parameters", "_modules", "_buffers"):
-            if place in space and name in space[place]:
-                return space[place][name]
+        try:
+            if (
+                name in (found := space["_parameters"])
+                or name in (found := space["_modules"])
+                or name in (found := space["_buffers"])
+            ):
+                return found[name]
+        except KeyError:  # before Module.__init__
+            pass
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:

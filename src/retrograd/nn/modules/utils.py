@@ -22,6 +22,15 @@ _quadruple = _ntuple(4, "_quadruple")
 _sextuple = _ntuple(6, "_sextuple")
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take ``prefix`` (as ``"module."``) off the names of a state, in place."""
+    for name in [each for each in state_dict if each.startswith(prefix)]:
+        state_dict[name[len(prefix) :]] = state_dict.pop(name)
+    metadata = getattr(state_dict, "_metadata", {})
+    for name in [each for each in metadata if f"{each}.".startswith(prefix)]:
+        metadata[name[len(prefix) :]] = metadata.pop(name)
+
+
 def _reverse_repeat_tuple(t: Iterable[int], n: int) -> tuple[int, ...]:
     """Each number ``n`` times, the last first: how ``pad`` takes what convolutions give by dimension."""
     return tuple(x for x in reversed(tuple(t)) for _ in range(n))

@@ -1,0 +1,25 @@
+"""A module wrapped for several devices, as programs wrap it whether they have them or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent, listed
+from .module import Module
+
+
+class DataParallel(Module):
+    """Calls ``module`` on the one device that it is on; its parameters are named ``module.…``."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids: list[int] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        return self.module(*inputs, **kwargs)
+
+
+__all__ = ["DataParallel"]
+__getattr__, __dir__ = absent(__name__), listed(globals())
