@@ -113,7 +113,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 @rule(
     # as they are
     "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
-    "zero_block fill_block identity_like frexp_block mvlgamma_block bernoulli_like per_matrix",
+    "zero_block fill_block identity_like frexp_block mvlgamma_block per_matrix",
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
     "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
@@ -135,7 +135,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
     "logsumexp_block max_dim min_dim mean_dim median_dim mode_block nanmedian_dim nansum_block norm_along prod_dim",
     "product_of_others recurrence shifted softmax_backward_data softmax_block sort_block stable_sort_block std_block",
-    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share",
+    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share argsort_block",
     "fft_c2c fft_c2r fft_r2c mirrored_scaled",
     # with a tensor of places beside
     "take_along put_along add_along gather_block gather_backward scatter_add_block scatter_src scatter_value",
@@ -454,6 +454,16 @@ def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return apply(OPS[f"{params[at]}_all"], (each,), ())
 
 
+@rule("mse_loss_backward smooth_l1_loss_backward huber_loss_backward soft_margin_loss_backward",
+      "binary_cross_entropy_backward bce_with_logits_backward")  # fmt: skip
+def _loss_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    at = op.params.index("reduction")
+    slope, *rest = tensors
+    if params[at] == "mean":
+        slope = slope / max(math.prod(rest[0]._array.shape), 1)
+    return elementwise(run, op, (slope, *rest), (*params[:at], "none", *params[at + 1 :]))
+
+
 @rule("nll_loss_block")
 def _likelihood(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     scores, target, weight = tensors
@@ -710,7 +720,11 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> An
     return batch(run, apply(op, (slope, x, weight, mean, rstd), (_several(layout, run), eps)))
 
 
-@rule("norm_weight_backward strided_add strided_read strided_write")
+@rule(
+    "norm_weight_backward strided_add strided_read strided_write masked_spread masked_gather shared_out trace_backward",
+    "padded_to corner_of take_backward put_zero nll_loss_backward nll_pick margin_mask margin_slope label_margin_slope",
+    "ctc_loss_backward embedding_double embedding_bag_backward embedding_bag_again row_products row_sums",
+)
 def _quietly(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """Slice by slice, in steps that no user asked for."""
     return slices(run, op, tensors, params)
