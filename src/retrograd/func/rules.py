@@ -120,7 +120,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "matrix_exp_block pinv_block lu_block lu_factor_block",
     "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
     "cofactors cofactors_backward swap_rows",
-    "matrix_rank_block outer_conj",
+    "matrix_rank_block",
     # plans along the last dimensions
     "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
     "replication_pad2d replication_pad3d constant_pad_nd_block avg_pool2d_block avg_pool3d_block",
@@ -135,7 +135,8 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
     "logsumexp_block max_dim min_dim mean_dim median_dim mode_block nanmedian_dim nansum_block norm_along prod_dim",
     "product_of_others recurrence shifted softmax_backward_data softmax_block sort_block stable_sort_block std_block",
-    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share argsort_block",
+    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share",
+    "argsort_block",
     "fft_c2c fft_c2r fft_r2c mirrored_scaled",
     # with a tensor of places beside
     "take_along put_along add_along gather_block gather_backward scatter_add_block scatter_src scatter_value",
@@ -338,6 +339,12 @@ def _matrix_vector(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, _vector_product(tensors[0], tensors[1], run))
 
 
+@rule("outer_conj")
+def _outer(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, y = fronted(tensors, run)
+    return batch(run, F.unsqueeze(x, -1) * F.unsqueeze(F.conj_physical(y) if y.is_complex() else y, -2))
+
+
 @rule("dot vdot")
 def _dot(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     x, y = fronted(tensors, run)
@@ -458,10 +465,14 @@ def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
       "binary_cross_entropy_backward bce_with_logits_backward")  # fmt: skip
 def _loss_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     at = op.params.index("reduction")
-    slope, *rest = tensors
+    slope, x, *rest = tensors
+    shape = x._array.shape
     if params[at] == "mean":
-        slope = slope / max(math.prod(rest[0]._array.shape), 1)
-    return elementwise(run, op, (slope, *rest), (*params[:at], "none", *params[at + 1 :]))
+        slope = slope / max(math.prod(shape), 1)
+    wide = [aligned(batch(run, front(each, run)), run, len(shape)) for each in (slope, x)]
+    given = [F.expand(each, (run.size, *shape)) for each in wide]
+    given += [None if each is None else aligned(each, run, len(shape)) for each in rest]
+    return batch(run, apply(op, tuple(given), (*params[:at], "none", *params[at + 1 :])))
 
 
 @rule("nll_loss_block")
