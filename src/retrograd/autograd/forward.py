@@ -103,7 +103,11 @@ class Dual(Transformed):
         return make(self._run, out, join(filled, dim))
 
     def spread_as(self, made: Tensor) -> Any:
-        return spread_as(self._inner, made)
+        found = spread_as(self._inner, made)
+        if not self._run.strict or made._array.dtype.kind not in "fc":
+            return found
+        # What is written into it may have a tangent, and of this run a view of it could not tell it that it has one now.
+        return make(self._run, found, blank((found, self._tangent), made._array.shape, made._array.dtype).detach())
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in members]

@@ -113,13 +113,13 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 @rule(
     # as they are
     "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
-    "zero_block fill_block identity_like frexp_block mvlgamma_block per_matrix",
+    "zero_block fill_block frexp_block mvlgamma_block per_matrix",
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
     "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
     "matrix_exp_block pinv_block lu_block lu_factor_block",
     "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
-    "cofactors cofactors_backward swap_rows",
+    "cofactors cofactors_backward",
     "matrix_rank_block",
     # plans along the last dimensions
     "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
@@ -135,7 +135,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
     "logsumexp_block max_dim min_dim mean_dim median_dim mode_block nanmedian_dim nansum_block norm_along prod_dim",
     "product_of_others recurrence shifted softmax_backward_data softmax_block sort_block stable_sort_block std_block",
-    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share",
+    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward",
     "argsort_block",
     "fft_c2c fft_c2r fft_r2c mirrored_scaled",
     # with a tensor of places beside
@@ -148,7 +148,7 @@ def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """The block of all slices, its dimensions moved on."""
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
-    if lone or (op.name == "qr_block" and params[0] == "r"):
+    if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
         return slices(run, op, tensors, params)
     return all_wrapped(run, apply(op, fronted(tensors, run), shifted(op, params, run, rank)))
 
@@ -158,6 +158,7 @@ _CORES = {
     "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
     "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
     "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
+    "swap_rows": (2, 1),
 }  # fmt: skip
 
 
@@ -294,6 +295,18 @@ def _extreme_place(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     rows = F.reshape(front(tensors[0], run), (run.size, -1))
     found = apply(op, (rows,), (1, False))
     return batch(run, F.reshape(found, (run.size, *(1,) * rank)) if keepdim else found)
+
+
+@rule("extreme_share")
+def _shared(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    rank = rank_of(tensors[0])
+    given = [aligned(batch(run, front(each, run)), run, rank) for each in tensors]
+    return batch(run, apply(op, tuple(given), shifted(op, params, run, rank)))
+
+
+@rule("identity_like")
+def _identity(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return apply(op, (split(tensors[0], run)[0],), params)  # the same for every slice
 
 
 @rule("trace")
