@@ -117,7 +117,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
     "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
-    "matrix_exp_block pinv_block lu_block lu_factor_block",
+    "matrix_exp_block lu_block lu_factor_block",
     "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
     "cofactors cofactors_backward",
     "matrix_rank_block",
@@ -189,6 +189,13 @@ def _attended(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     mask = aligned(batch(run, front(mask, run)), run, 4)
     mask = _joined(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
     return all_wrapped_parts(run, apply(op, (*given, mask), params))
+
+
+@rule("pinv_block matrix_rank_block")
+def _tolerating(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    if any(getattr(each, "ndim", 0) for each in params):  # tolerances for the matrices of a slice
+        return slices(run, op, tensors, params)
+    return batch(run, apply(op, fronted(tensors, run), params))
 
 
 @rule("lstsq_block")
