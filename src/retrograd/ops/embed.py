@@ -13,6 +13,7 @@ from ..core.views import bump
 from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
+from ..kernels.picking import within
 from .cast import type_name
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
@@ -22,7 +23,11 @@ from .table import op, surface
 # -- Embedding -------------------------------------------------------------------------------------------------------
 
 
-@op(function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True)
+@op(
+    function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
+    inline=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))", "self.take(indices, 0)",
+            {"INT": numpy.dtype(numpy.int64), "within": within}),
+)  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """The rows of ``self`` at ``indices``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
@@ -95,6 +100,10 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     return input
 
 
+@surface(
+    function=False, method=False, quick=embedding_block, operands=("weight", "input"),
+    guard="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
+)  # fmt: skip
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,

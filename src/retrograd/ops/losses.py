@@ -9,22 +9,28 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dtypes import of, scalar_name, unsupported
+from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
+from ..kernels.summing import total
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
+from .calls import check_cast
 from .compare import eq, ne
 from .create import ones_like, zeros_like
 from .elementary import exp, log
 from .interpret import batched
 from .join import where_
+from .promote import common_dtype
 from .reduce import mean, norm, sum
 from .rounding import clamp_min, minimum
 from .shape import broadcast_tensors, unsqueeze
 from .special import xlogy
 from .table import op, surface
+
+#: How losses are reduced; PyTorch's own functions take the number.
+REDUCTIONS = ("none", "mean", "sum")
 
 # -- Reductions ------------------------------------------------------------------------------------------------------
 
@@ -55,7 +61,7 @@ def reduced(each: Tensor, reduction: str) -> Tensor:
 def _total(np: Any, each: Any, reduction: str) -> Any:
     if reduction == "none":
         return each
-    found = np.add.reduce(each, None)
+    found = total(np, each)
     return found / each.dtype.type(each.size) if reduction == "mean" else found
 
 
@@ -77,8 +83,15 @@ def _share(F: Any, g: Any, shape: tuple[int, ...], reduction: str) -> Any:
     return g / (math.prod(shape) or 1) if reduction == "mean" else g
 
 
-def _loss(backward: str | None = None) -> Any:
-    return op(function=False, method=False, opmath=True, backward=backward)
+def _loss(backward: str | None = None, **options: Any) -> Any:
+    return op(function=False, method=False, opmath=True, backward=backward, **options)
+
+
+#: What needs no further checks, and is the most common.
+_PLAIN = (
+    "self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
+    "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
+)  # fmt: skip
 
 
 def _floats(name: str, *operands: Any) -> None:
@@ -124,7 +137,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 # -- Squares, absolute differences and what is between ----------------------------------------------------------------
 
 
-@_loss("MseLossBackward0")
+@_loss("MseLossBackward0", inline=_PLAIN)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Squares of differences, their mean or their sum."""
     _floats("mse_cpu", self, target)
@@ -142,7 +155,7 @@ _first_order(mse_loss_block, "mse_loss_backward", True)
 _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
-@_loss("SmoothL1LossBackward0")
+@_loss("SmoothL1LossBackward0", inline=_PLAIN)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
     _floats("smooth_l1_cpu", self, target)
@@ -225,7 +238,7 @@ _second_order(
 )
 
 
-def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both in one shape, with PyTorch's warning if they are not."""
     if input._array.shape == target._array.shape:
         return input, target
@@ -233,7 +246,18 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
     )
-    return broadcast_tensors(input, target)
+    x, y = broadcast_tensors(input, target)
+    return x, y
+
+
+def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
+    """Both in the dtype in which they are calculated together, which the dtype of the ``result`` must be able to hold."""
+    if x.dtype is y.dtype:
+        return x, y
+    common = common_dtype((x, y))
+    if result is not None:
+        check_cast(common, result)
+    return x.to(common), y.to(common)
 
 
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
@@ -246,6 +270,7 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     return reduced(found, reduction)
 
 
+@surface(function=False, method=False, quick=mse_loss_block, guard="inline", parameter=0.0)
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -257,7 +282,7 @@ def mse_loss(
     tensor(2.)
     """
     how = chosen(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _alike(*_pair(input, target))
     if weight is None:
         found: Tensor = mse_loss_block(x, y, how, 0.0)
         return found
@@ -281,7 +306,7 @@ def smooth_l1_loss(
 ) -> Tensor:  # fmt: skip
     """Squares for differences below ``beta``, absolute values above, joined smoothly (arXiv 1504.08083)."""
     how = chosen(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _alike(*_pair(input, target))
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -298,10 +323,9 @@ def huber_loss(
     x, y = _pair(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is None:
-        found: Tensor = huber_loss_block(x, y, how, float(delta))
-        return found
-    return _weighted(huber_loss_block(x, y, "none", float(delta)), weight, input, how, by_weight=False)
+    found: Tensor = huber_loss_block(*_alike(x, y, x.dtype), how if weight is None else "none", float(delta))
+    found = found.to(input.dtype)
+    return found if weight is None else _weighted(found, weight, input, how, by_weight=False)
 
 
 def soft_margin_loss(
@@ -309,10 +333,10 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
     how = chosen(size_average, reduce, reduction)
-    if not target.is_floating_point() and not target.is_complex():
-        target = target.to(input.dtype)
-    found: Tensor = soft_margin_loss_block(input, target, how, 0.0)
-    return found
+    if input.dtype.category < FLOATING:
+        check_cast(float32, input.dtype)
+    found: Tensor = soft_margin_loss_block(*_alike(input, target, input.dtype), how, 0.0)
+    return found.to(input.dtype)
 
 
 # -- Cross entropy of two classes ------------------------------------------------------------------------------------
@@ -380,11 +404,17 @@ def _bce_mixed(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_sha
 binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, target=_bce_mixed)
 
 
-@_loss("BinaryCrossEntropyWithLogitsBackward0")
+@_loss(
+    "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
+    inline=("weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
+            "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
+)  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Binary cross entropy of sigmoid(x), without overflow."""
     _floats("log_sigmoid_cpu", self)
-    softplus = np.log1p(np.exp(-np.absolute(self)))  # log(1 + exp(-x)) with the part that may overflow taken out
+    softplus = np.log1p(
+        np.exp(np.negative(np.absolute(self)))
+    )  # log(1 + exp(-x)) with the part that may overflow taken out
     softplus += np.maximum(-self, 0)
     if pos_weight is not None:
         softplus *= 1 + (pos_weight - 1) * target
@@ -488,6 +518,10 @@ def binary_cross_entropy(
     return found
 
 
+@surface(
+    function=False, method=False, quick=bce_with_logits_block, guard="inline",
+    operands=("input", "target", "weight", "pos_weight"),
+)  # fmt: skip
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
@@ -497,12 +531,9 @@ def binary_cross_entropy_with_logits(
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    found: Tensor = bce_with_logits_block(input, target, weight, pos_weight, how)
-    return found
-
-
-#: How PyTorch's own functions take a reduction: by number.
-REDUCTIONS = ("none", "mean", "sum")
+    x, y = _alike(input, target, target.dtype) if input.is_floating_point() else (input, target)
+    found: Tensor = bce_with_logits_block(x, y, weight, pos_weight, how)
+    return found.to(target.dtype)
 
 
 @surface(method=False, name="binary_cross_entropy_with_logits")

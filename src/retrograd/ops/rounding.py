@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtypes
+from ..core.dtypes import converted
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
@@ -149,10 +150,15 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
-        self = np.maximum(self, min if self.dtype.kind == "f" else np.asarray(min).astype(self.dtype))
-    if max is not None:
-        self = np.minimum(self, max if self.dtype.kind == "f" else np.asarray(max).astype(self.dtype))
-    return self
+        self = np.maximum(self, _limit(np, min, self.dtype))
+    return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
+
+
+def _limit(np: Any, value: Any, dtype: Any) -> Any:
+    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
+    if dtype.kind == "f":
+        return value
+    return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
 @pointwise(
@@ -209,13 +215,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is below."""
-    return np.maximum(self, bound if self.dtype.kind == "f" else np.asarray(bound).astype(self.dtype))
+    return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is above."""
-    return np.minimum(self, bound if self.dtype.kind == "f" else np.asarray(bound).astype(self.dtype))
+    return np.minimum(self, _limit(np, bound, self.dtype))
 
 
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
