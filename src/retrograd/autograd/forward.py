@@ -103,7 +103,11 @@ class Dual(Transformed):
         return make(self._run, out, join(filled, dim))
 
     def spread_as(self, made: Tensor) -> Any:
-        return spread_as(self._inner, made)
+        found = spread_as(self._inner, made)
+        if not self._run.strict or made._array.dtype.kind not in "fc":
+            return found
+        # What is written into it may have a tangent, and of this run a view of it could not tell it that it has one now.
+        return make(self._run, found, blank((found, self._tangent), made._array.shape, made._array.dtype).detach())
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in members]
@@ -227,15 +231,21 @@ def _settle(run: Any, x: Any, tangent: Any) -> None:
         x._tangent = tangent
 
 
-def _takes(held: Any, tangent: Any) -> bool:
-    """Whether ``tangent`` can be written into the memory of ``held``: it has as many slices, and each element a place."""
-    if not slicing(tangent) <= slicing(held):
-        return False
-    while isinstance(held, Transformed):
-        held = held._inner
-    array = held._array
-    stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
-    return not stretched and held._node.__class__ is not AccumulateGrad
+def _takes(held: Any, value: Any) -> bool:
+    """Whether ``value`` can be written into the memory of ``held``: it has as many slices, and each element a place."""
+    special = innermost((held, value))
+    if special is None:
+        array = held._array
+        stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
+        return not stretched and held._node.__class__ is not AccumulateGrad
+    run = special._run
+    if special.sliced:
+        inner = value._inner if isinstance(value, Transformed) and value._run is run else value
+        return isinstance(held, Transformed) and held._run is run and _takes(held._inner, inner)
+    own, slope = tangent_in(held, run), tangent_in(value, run)
+    return _takes(primal_in(held, run), primal_in(value, run)) and (
+        slope is None or (own is not None and _takes(own, slope))
+    )
 
 
 def _zeros_in_order_of(x: Tensor) -> Tensor:
@@ -399,7 +409,7 @@ def _lie_alike(primals: Any, tangents: Any) -> bool:
         and a._array.shape == b._array.shape
         and element_strides(a._array) == element_strides(b._array)
         and a.storage_offset() == b.storage_offset()
-        and memory_of(a._array).size == memory_of(b._array).size
+        and memory_of(a._array).size <= memory_of(b._array).size
         for a, b in zip(primals, tangents, strict=True)
     )
 

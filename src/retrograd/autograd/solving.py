@@ -24,7 +24,7 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
     """
     special = innermost([*outs, *inputs])
     if special is not None:
-        before = set_recording(record)
+        before = set_recording(True)  # what is done to the outputs on the way must not cut them off
         try:
             return special.gradients(
                 outs, inputs, grads, lambda o, i, g, last: solve(o, i, g, keep or not last, record)

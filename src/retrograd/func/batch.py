@@ -26,6 +26,7 @@ class VmapRun(Run):
     """One run of vmap: over how many slices, and what random numbers do in it."""
 
     __slots__ = ("randomness", "size")
+    sliced = True
 
     def __init__(self, size: int, randomness: str) -> None:
         super().__init__()

@@ -113,14 +113,14 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 @rule(
     # as they are
     "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
-    "zero_block fill_block identity_like frexp_block mvlgamma_block bernoulli_like per_matrix",
+    "zero_block fill_block frexp_block mvlgamma_block per_matrix",
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
     "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
-    "matrix_exp_block pinv_block lu_block lu_factor_block",
+    "matrix_exp_block lu_block lu_factor_block",
     "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
-    "cofactors cofactors_backward swap_rows",
-    "matrix_rank_block outer_conj",
+    "cofactors cofactors_backward",
+    "matrix_rank_block",
     # plans along the last dimensions
     "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
     "replication_pad2d replication_pad3d constant_pad_nd_block avg_pool2d_block avg_pool3d_block",
@@ -135,7 +135,8 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
     "logsumexp_block max_dim min_dim mean_dim median_dim mode_block nanmedian_dim nansum_block norm_along prod_dim",
     "product_of_others recurrence shifted softmax_backward_data softmax_block sort_block stable_sort_block std_block",
-    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share",
+    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward",
+    "argsort_block",
     "fft_c2c fft_c2r fft_r2c mirrored_scaled",
     # with a tensor of places beside
     "take_along put_along add_along gather_block gather_backward scatter_add_block scatter_src scatter_value",
@@ -147,7 +148,7 @@ def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """The block of all slices, its dimensions moved on."""
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
-    if lone or (op.name == "qr_block" and params[0] == "r"):
+    if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
         return slices(run, op, tensors, params)
     return all_wrapped(run, apply(op, fronted(tensors, run), shifted(op, params, run, rank)))
 
@@ -157,6 +158,7 @@ _CORES = {
     "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
     "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
     "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
+    "swap_rows": (2, 1),
 }  # fmt: skip
 
 
@@ -187,6 +189,13 @@ def _attended(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     mask = aligned(batch(run, front(mask, run)), run, 4)
     mask = _joined(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
     return all_wrapped_parts(run, apply(op, (*given, mask), params))
+
+
+@rule("pinv_block matrix_rank_block")
+def _tolerating(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    if any(getattr(each, "ndim", 0) for each in params):  # tolerances for the matrices of a slice
+        return slices(run, op, tensors, params)
+    return batch(run, apply(op, fronted(tensors, run), params))
 
 
 @rule("lstsq_block")
@@ -295,6 +304,18 @@ def _extreme_place(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, F.reshape(found, (run.size, *(1,) * rank)) if keepdim else found)
 
 
+@rule("extreme_share")
+def _shared(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    rank = rank_of(tensors[0])
+    given = [aligned(batch(run, front(each, run)), run, rank) for each in tensors]
+    return batch(run, apply(op, tuple(given), shifted(op, params, run, rank)))
+
+
+@rule("identity_like")
+def _identity(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return apply(op, (split(tensors[0], run)[0],), params)  # the same for every slice
+
+
 @rule("trace")
 def _traced(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, F.sum_dim(F.diagonal(front(tensors[0], run), 0, 1, 2), (1,), False))
@@ -336,6 +357,12 @@ def _matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 @rule("mv")
 def _matrix_vector(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, _vector_product(tensors[0], tensors[1], run))
+
+
+@rule("outer_conj")
+def _outer(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, y = fronted(tensors, run)
+    return batch(run, F.unsqueeze(x, -1) * F.unsqueeze(F.conj_physical(y) if y.is_complex() else y, -2))
 
 
 @rule("dot vdot")
@@ -452,6 +479,20 @@ def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if params[at] == "none":
         return each
     return apply(OPS[f"{params[at]}_all"], (each,), ())
+
+
+@rule("mse_loss_backward smooth_l1_loss_backward huber_loss_backward soft_margin_loss_backward",
+      "binary_cross_entropy_backward bce_with_logits_backward")  # fmt: skip
+def _loss_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    at = op.params.index("reduction")
+    slope, x, *rest = tensors
+    shape = x._array.shape
+    if params[at] == "mean":
+        slope = slope / max(math.prod(shape), 1)
+    wide = [aligned(batch(run, front(each, run)), run, len(shape)) for each in (slope, x)]
+    given = [F.expand(each, (run.size, *shape)) for each in wide]
+    given += [None if each is None else aligned(each, run, len(shape)) for each in rest]
+    return batch(run, apply(op, tuple(given), (*params[:at], "none", *params[at + 1 :])))
 
 
 @rule("nll_loss_block")
@@ -710,7 +751,11 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> An
     return batch(run, apply(op, (slope, x, weight, mean, rstd), (_several(layout, run), eps)))
 
 
-@rule("norm_weight_backward strided_add strided_read strided_write")
+@rule(
+    "norm_weight_backward strided_add strided_read strided_write masked_spread masked_gather shared_out trace_backward",
+    "padded_to corner_of take_backward put_zero nll_loss_backward nll_pick margin_mask margin_slope label_margin_slope",
+    "ctc_loss_backward embedding_double embedding_bag_backward embedding_bag_again row_products row_sums",
+)
 def _quietly(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """Slice by slice, in steps that no user asked for."""
     return slices(run, op, tensors, params)

@@ -114,7 +114,7 @@ class Level:
                 continue
             seen.add(id(place))
             if place.__class__ is AccumulateGrad:
-                if place.leaf is not nobody:
+                if place.leaf is not nobody and place.leaf() is not None:
                     return True
             else:
                 stack += (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..core.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf, tree_map
+from ..core.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..ops.operation import TENSORS as F
 from . import rules
 from .batch import Batch, VmapRun, batch, expand_to, move
@@ -62,7 +62,7 @@ def check_randomness(randomness: str) -> None:
 def over_slices(
     func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk: int | None, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """Call ``func`` for all slices of ``args`` (and of what ``kwargs`` hold, along their first dimension)."""
+    """Call ``func`` for all slices of ``args``; of ``kwargs`` every slice sees all."""
     size, dims, leaves, spec = _slices_of(func, in_dims, args)
     if chunk is None or chunk >= size:
         return _at_once(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
@@ -87,8 +87,7 @@ def _at_once(
             each if dim is None else batch(run, each, dim % each._array.ndim)
             for each, dim in zip(leaves, dims, strict=True)
         ]
-        named = tree_map(lambda each: batch(run, each, 0) if isinstance(each, Tensor) else each, kwargs)
-        result = func(*spec.unflatten(given), **named)
+        result = func(*spec.unflatten(given), **kwargs)
         outs, shape = tree_flatten(result)
         where = _out_dims(func, out_dims, shape)
         for each, dim in zip(outs, where, strict=True):

@@ -13,6 +13,7 @@ from ..core.modes import recording
 from ..core.tensor import Tensor
 from ..kernels import lapack
 from .factor import cholesky, qr
+from .interpret import Transformed
 from .matrices import (
     LinAlgError,
     answer,
@@ -63,7 +64,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 def _wanted(x: Tensor) -> bool:
     """Whether a gradient of ``x`` may be asked for."""
-    return recording() and x.requires_grad
+    return isinstance(x, Transformed) or (recording() and x.requires_grad)
 
 
 # -- Eigenvalues of Hermitian matrices -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..core.where import warn
 from ..kernels import random as draws
 from .arithmetic import mul
 from .compare import ne
-from .interpret import draw, runs
+from .interpret import draw, in_slices
 from .promote import F32, F64
 from .random import bernoulli_, default_generator
 from .shape import squeeze, unsqueeze
@@ -31,7 +31,7 @@ def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
         blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
         blank = np.empty_like(input._array)
-    if runs():
+    if in_slices():
         return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
     return bernoulli_(wrap(blank), 1 - p)
 
@@ -46,7 +46,7 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
         return _zero(input)
     array = input._array
     if (
-        runs()
+        in_slices()
         or feature
         or array.dtype not in (F32, F64)
         or not array.flags.c_contiguous

@@ -28,7 +28,8 @@ class Run:
 
     __slots__ = ("alive", "depth")
     strict: ClassVar[bool] = True  # whether it is one of torch.func
-    size: int  # of one that has slices: how many
+    sliced: ClassVar[bool] = False  # whether it has slices
+    size: int  # of one that has: how many
 
     def __init__(self) -> None:
         self.alive = False
@@ -192,6 +193,11 @@ def slicing(x: Any) -> set[Any]:
         return set()
     found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
     return found | {x._run} if x.sliced else found
+
+
+def in_slices() -> bool:
+    """Whether the function that is running is to be run for many slices at once."""
+    return any(each.sliced for each in runs())
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:

@@ -20,6 +20,7 @@ from .calls import check_cast
 from .compare import eq, ne
 from .create import ones_like, zeros_like
 from .elementary import exp, log
+from .interpret import batched
 from .join import where_
 from .promote import common_dtype
 from .reduce import mean, norm, sum
@@ -674,7 +675,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif bool((var < 0).any()):
+    elif batched((var,)) is None and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():

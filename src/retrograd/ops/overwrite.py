@@ -12,6 +12,7 @@ from ..core.views import bump, check_in_place, check_partial_overlap
 from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
+from .interpret import batched
 from .promote import mismatch
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -141,6 +142,8 @@ def _each(name: str, others: int) -> None:
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
         tensors, function = arguments[:others], arguments[others]
+        if (special := batched((input, *tensors))) is not None:
+            raise special.dynamic(name)
         if input.requires_grad or any(each.requires_grad for each in tensors):
             raise RuntimeError(
                 f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."

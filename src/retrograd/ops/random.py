@@ -19,7 +19,7 @@ from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import at_hand, modify, write_array
 from .create import alike, dtype_of, made, sizes_of
-from .interpret import draw, runs, slicing
+from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
 from .promote import mismatch
 from .table import op, surface
@@ -130,7 +130,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
-    if runs() and out is None:
+    if in_slices() and out is None:
         return draw(sample, shape)
     array = sample(shape)
     if out is not None:
@@ -146,7 +146,7 @@ def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     """What ``sample`` draws, in the shape and the order of memory of ``input``."""
-    if runs():
+    if in_slices():
         return draw(sample, input._array.shape)
     found = _ordered(input, kind, order, sample, serial)
     return _drawn(lambda shape: found, found.shape, device or input.device, requires_grad)
@@ -335,7 +335,7 @@ def normal(
     if error is not None:
         raise error
     shape, stream = numpy.broadcast_shapes(*shapes), _stream(generator)
-    if runs():
+    if in_slices():
         return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
     noise = draws.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
@@ -479,7 +479,7 @@ _OVERWRITE = {
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
-    if runs():
+    if in_slices():
         return _write_drawn(x, sample)
     array = x._array
     if at_hand(x) and array.flags.c_contiguous:

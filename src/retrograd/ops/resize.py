@@ -94,6 +94,8 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
         raise RuntimeError(
             f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(input.dtype)}"
         )
+    if (special := batched((input, source))) is not None:
+        raise special.dynamic("set_")
     recorded = input.requires_grad or (source is not None and source.requires_grad)
     check_in_place(input, recorded)
     if recorded and recording():
