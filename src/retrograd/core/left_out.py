@@ -12,7 +12,8 @@ import re
 # A method of Tensor is written out, so that the class can answer for it.
 _NAMES = {
     "sparse tensors": r"""
-        (?!nn\.init\.)(.*\.)?sparse\w* (.*\.)?(?!is_)\w+_sparse(_\w*)? [dh]smm [hs]?spmm s(add|spadd)mm smm
+        (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
+        [dh]smm [hs]?spmm s(add|spadd)mm smm
         (ccol|col|crow|row|)_?indices_copy values_copy
         Tensor.ccol_indices Tensor.coalesce Tensor.col_indices Tensor.crow_indices Tensor.dense_dim Tensor.indices
         Tensor.is_coalesced Tensor.resize_as_sparse_ Tensor.row_indices Tensor.smm Tensor.sparse_dim
@@ -43,8 +44,8 @@ _NAMES = {
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
     "distribution over machines and processes": r"""
-        distributed nn\.parallel nn\.SyncBatchNorm multiprocessing is_distributed Tensor.is_distributed
-        prepare_multiprocessing_environment""",
+        distributed nn\.parallel utils\.data\.(distributed|DistributedSampler) multiprocessing is_distributed
+        Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""
         mps xpu mtia xla hip vulkan is_vulkan_available \w+_autocast_(ipu|xla)_\w+
         Tensor.ipu Tensor.mtia Tensor.xpu""",

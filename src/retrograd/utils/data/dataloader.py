@@ -6,7 +6,6 @@ import contextlib
 import math
 import multiprocessing
 import os
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,6 +13,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
+from ...core.where import warn
 from ...ops.random import Generator
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, fetched
@@ -165,11 +165,10 @@ class DataLoader(Generic[Batch]):
                 f"{'' if known else ' (`cpuset` is not taken into account)'}, which is smaller than what this DataLoader "
                 "is going to create."
             )
-        warnings.warn(
+        warn(
             f"This DataLoader will create {self.num_workers} worker processes in total. {suggested} Please be aware that "
             "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
-            "potential slowness/freeze if necessary.",
-            stacklevel=3,
+            "potential slowness/freeze if necessary."
         )
 
 
@@ -243,16 +242,14 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory and loader.pin_memory_device:
-            warnings.warn(
+            warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
-                f"pin_memory_device='{loader.pin_memory_device}'.",
-                stacklevel=4,
+                f"pin_memory_device='{loader.pin_memory_device}'."
             )
         if loader.pin_memory and devices.gpu_count() == 0:
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=4,
+                "used."
             )
         self._loader = loader
         self._begin()
@@ -290,7 +287,7 @@ class _BaseDataLoaderIter:
                     "IterableDataset replica at each worker. Please see "
                     "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
                 )
-            warnings.warn(text, stacklevel=2)
+            warn(text)
         return data
 
     def _next(self) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.random import Generator, default_generator, randperm
 
 Sample = TypeVar("Sample", covariant=True)
@@ -143,7 +143,7 @@ class ConcatDataset(Dataset[Any]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """The old spelling of ``cumulative_sizes``."""
-        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning)
         return self.cumulative_sizes
 
 
@@ -213,9 +213,7 @@ def random_split(
         lengths = counts
         for index, length in enumerate(lengths):
             if length == 0:
-                warnings.warn(
-                    f"Length of split at index {index} is 0. This might result in an empty dataset.", stacklevel=2
-                )
+                warn(f"Length of split at index {index} is 0. This might result in an empty dataset.")
     if sum(lengths) != whole:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = randperm(whole, generator=generator).tolist()
