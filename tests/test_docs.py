@@ -24,6 +24,7 @@ MODULES = ["retrograd"] + [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Error detected in")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_pages_blocks_run_in_order(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -34,6 +35,7 @@ def test_there_is_something_to_run() -> None:
     assert sum(len(blocks(page)) for page in PAGES) > 10
 
 
+@pytest.mark.filterwarnings("ignore:Error detected in")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)

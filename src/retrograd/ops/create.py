@@ -11,6 +11,7 @@ from ..core.dtypes import dtype
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
 from .inner import as_strided_of
+from .interpret import spread_as
 from .promote import common_dtype
 from .table import surface
 
@@ -40,7 +41,7 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if each.__class__ is not int or each < 0:
             break
     else:
-        if size:
+        if size and math.prod(size) < 2**61:
             return size
     if not size:
         size = (named,)  # and None, where nothing was given at all, is no shape
@@ -285,7 +286,7 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         array = alike(np, input, kind, order)
         if fill is not None:
             array.fill(fill)
-        return made(array, requires_grad)
+        return spread_as(input, made(array, requires_grad))
 
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
@@ -306,7 +307,7 @@ def full_like(
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array = alike(np, input, kind, order)
     array[...] = dtypes.converted(number_of(fill_value), kind)
-    return made(array, requires_grad)
+    return spread_as(input, made(array, requires_grad))
 
 
 def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -319,9 +320,10 @@ def _new(create: Any, doc: str) -> None:
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         sizes = sizes_of(new.__name__, shape, size)
-        return create(
+        found = create(
             sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
         )
+        return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
     new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
@@ -338,7 +340,7 @@ def new_full(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
-    return full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad)
+    return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
 @surface(function=False)

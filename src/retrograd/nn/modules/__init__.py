@@ -25,9 +25,11 @@ from . import (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
+    transformer,
     upsampling,
-    utils,
+    utils,  # noqa: F401 - a program reaches it from here
 )
 from .activation import *
 from .adaptive import *
@@ -48,7 +50,9 @@ from .normalization import *
 from .padding import *
 from .pixelshuffle import *
 from .pooling import *
+from .rnn import *
 from .sparse import *
+from .transformer import *
 from .upsampling import *
 
 __all__: list[str] = []
@@ -72,6 +76,8 @@ __all__ += instancenorm.__all__
 __all__ += normalization.__all__
 __all__ += sparse.__all__
 __all__ += adaptive.__all__
+__all__ += rnn.__all__
+__all__ += transformer.__all__
 __all__ += lazy.__all__
 
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
