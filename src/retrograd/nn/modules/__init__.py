@@ -83,5 +83,4 @@ __all__ += lazy.__all__
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
-__all__ += ["utils"]
 __getattr__, __dir__ = absent(__name__), listed(globals())
