@@ -5,7 +5,6 @@ How an operation runs on all slices at once its rule says (``rules.py``); where 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from ..core.devices import module_of
 from ..core.modes import recording
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
+from ..core.where import warn
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
@@ -288,9 +288,8 @@ def all_wrapped(run: VmapRun, result: Any) -> Any:
 
 def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Slice by slice, with a warning that says so."""
-    warnings.warn(
+    warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
-        UserWarning, stacklevel=2,
     )  # fmt: skip
     return slices(run, op, tensors, params)
 

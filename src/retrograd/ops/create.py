@@ -42,7 +42,7 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if each.__class__ is not int or each < 0:
             break
     else:
-        if size and math.prod(size) < 2**61:
+        if size:
             return size
     if not size:
         size = (named,)  # and None, where nothing was given at all, is no shape
