@@ -11,14 +11,26 @@ from ..core import engine
 from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
-from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..core.modes import (
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,  # noqa: F401 - PyTorch has it here, but in no list
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from ..core.node import nobody
+from ..core.reasons import made
 from ..core.tensor import Tensor, wrap
-from ..core.views import bare_name
-from ..core.where import briefly, describe, warn
+from ..core.where import briefly, warn
+from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
-from . import function, graph
+from ..ops.saved import SavedTensor  # noqa: F401 - likewise
+from . import anomaly_mode, forward_ad, function, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
+from .solving import solve
 
 
 class _EveryTensor(type):
@@ -55,7 +67,9 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
         place = _place(out)
         first = _first_gradient(index, out, place, given)
         if place is None or getattr(place, "leaf", None) is nobody:
-            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(
+                f"element {index} of tensors does not require grad and does not have a grad_fn{_why_not(out)}"
+            )
         if record:
             roots.append((place, first if isinstance(first, Tensor) else wrap(first)))
         else:
@@ -63,6 +77,16 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     if len(grads) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     return roots
+
+
+def _why_not(out: Any) -> str:
+    """Why a tensor has no place in a graph, as far as it can be told, and what to do."""
+    if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
+        return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
+    return (
+        ". It is a leaf, or was computed from nothing that requires gradients, or where nothing is recorded (torch.no_grad(), "
+        ".detach(), a backward pass without create_graph=True). Remedy: requires_grad_() the inputs before computing it."
+    )
 
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -77,7 +101,10 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         if place is None:
             return None
         if array.size != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs{_called(index, array, place)}. Remedy: reduce it to "
+                "one number, as by .sum(), or give the gradient that arrives at it."
+            )
         dtype = array.dtype
         if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
             return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
@@ -89,7 +116,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if given._array.shape != array.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {given.shape} and output[{index}] has a shape of "
-            f"{out.shape}."
+            f"{out.shape}.{_called(index, array, place)} Remedy: give a gradient of the shape of the output."
         )
     if (given._array.dtype.kind == "c") != (array.dtype.kind == "c"):
         raise RuntimeError(
@@ -97,6 +124,11 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
             f"grad_output[{index}] has a dtype of {given.dtype} and output[{index}] has a dtype of {out.dtype}."
         )
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
+
+
+def _called(index: int, array: Any, place: Any) -> str:
+    how = made(place)
+    return f" (output {index} of shape {tuple(array.shape)}{', ' if how else ''}{how})"
 
 
 @briefly
@@ -136,6 +168,11 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if any(each.strict for each in runs()):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
     grads = _gradients(grad_tensors, len(outputs))
@@ -214,6 +251,8 @@ def grad(
         retain_graph: keep what the graph saved, for another sweep; by default as ``create_graph``.
         create_graph: record the sweep, so that the result can be differentiated again.
         allow_unused: give None for an input on which no output depends, instead of an error.
+        is_grads_batched: grad_outputs hold several gradients for each output, along a first dimension that the results
+            have, too (a Jacobian from the identity, say).
         materialize_grads: give zeros instead of None.
 
     >>> import retrograd as torch
@@ -239,7 +278,7 @@ def grad(
             FutureWarning,
         )
     if is_grads_batched:
-        found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)
+        found = _batched(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     else:
         found = _gradients_of(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
@@ -257,12 +296,20 @@ def _gradients_of(
     roots = _roots(outs, grads, create_graph)
     places = [_place(each) for each in given]
     if None in places:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    wanted: dict[Any, Any] = dict.fromkeys(places)
-    engine.sweep(roots, keep, create_graph, wanted, write=False)
+        raise RuntimeError(
+            f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
+            "it before computing the output."
+        )
+    if innermost([*outs, *given, *grads]) is not None:
+        arrived = solve(outs, given, grads, keep, create_graph)
+    else:
+        wanted: dict[Any, Any] = dict.fromkeys(places)
+        engine.sweep(roots, keep, create_graph, wanted, write=False)
+        arrived = [wanted[place] for place in places]
     results: list[Any] = []
-    for place in places:
-        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
+    for place, found in zip(places, arrived, strict=True):
+        if getattr(place, "leaf", None) is nobody:
+            found = None
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:
@@ -278,32 +325,76 @@ def _gradients_of(
 
 
 def _unused_hint(index: int, place: Any) -> str:
-    made = describe(getattr(place.node, "code", None), getattr(place.node, "instruction", -1))
-    return f" (input {index}" + (f", computed by {bare_name(place.node)} at {made})" if made else ", a leaf)")
+    return f" (input {index}, {made(place)}). Remedy: compute the output from it, or pass materialize_grads=True to get zeros."
 
 
 def _batched(
     outs: tuple[Any, ...],
     given: tuple[Any, ...],
     grads: tuple[Any, ...],
+    keep: bool,
     create_graph: bool,
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
     """``grad`` for every slice of the grad_outputs along their first dimension, stacked."""
-    count = grads[0]._array.shape[0]
-    rows = [
+    rows = range(_batch_size(outs, grads))
+    found = [
         _gradients_of(
-            outs, given, tuple(each[i] for each in grads), True, create_graph, allow_unused, materialize_grads
+            outs,
+            given,
+            tuple(each[row] for each in grads),
+            keep or row != rows[-1],
+            create_graph,
+            allow_unused,
+            False,
         )
-        for i in range(count)
+        for row in rows
     ]
     stack = level_of(grads[0]).stack
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+    results = [None if column[0] is None else stack(list(column)) for column in zip(*found, strict=True)]
+    if materialize_grads:
+        return tuple(
+            graph.zeros_at(_place(by), create_graph) if each is None else each
+            for by, each in zip(given, results, strict=True)
+        )
+    return tuple(results)
+
+
+def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
+    """How many gradients are given for each output; raises where these do not fit."""
+    for index, (out, given) in enumerate(zip(outs, grads, strict=False)):
+        if not isinstance(given, Tensor):
+            _first_gradient(index, out, _place(out), given)
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not given._array.ndim:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number"
+            )
+        if not given._array.shape[0]:
+            raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
+        expected = graph.like(out).shape if isinstance(out, graph.GradientEdge) else out.shape
+        if given.shape[1:] != expected:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{index}] has a shape of {given.shape[2:]} and output[{index}] has a "
+                f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
+                "using vmap."
+            )
+    sizes = [each._array.shape[0] for each in grads]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0]
 
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
-    "set_grad_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -96,6 +96,8 @@ def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
     kind, colon, number = name.partition(":")
     if not name:
         raise RuntimeError("Device string must not be empty")
+    if not kind.replace("_", "").isalpha():
+        raise RuntimeError(f"Invalid device string: '{name}'")
     if kind not in _KINDS.split(", "):
         raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
     if index is not None and index < 0:
@@ -133,7 +135,10 @@ def get_default_device() -> device:
 @briefly
 def set_default_device(device: Any) -> None:
     """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
-    _chosen.default = CPU if device is None else as_device(device)
+    place = CPU if device is None else as_device(device)
+    if place.type != "cuda":  # which may be chosen before it is known whether there is one
+        module_for(place)
+    _chosen.default = place
 
 
 def as_device(value: Any) -> device:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, views, where
+from ..core import anomaly, devices, dtypes, views, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
+from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
 from ..core.where import warn
@@ -23,6 +24,8 @@ from .generate import ufunc_of
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, F64, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .saved import in_order, packed_class
+from .shown import Shown
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -34,6 +37,8 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
+            if out is not None:
+                raise special.refuse_out(op)
             return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
@@ -205,6 +210,8 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
     return np.asarray(value).astype(dtype)
 
@@ -247,6 +254,8 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
+    if anomaly.setting.enabled:
+        anomaly.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
@@ -258,9 +267,27 @@ def record(
     return node
 
 
+def watched(
+    op: Any,
+    tensors: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    params: tuple[Any, ...],
+    edges: tuple[Any, ...],
+    outs: tuple[Any, ...],
+) -> None:
+    """Record a call whose results are there already, made by a generated caller that leaves recording to us.
+
+    ``outs``: Tensors, or arrays for those that nobody gets to see.
+    """
+    if any(edge is not None for edge in edges):
+        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
+        record(op, tensors, arrays, params, outs, edges)
+
+
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` what the rules of the edges in use need."""
-    for each in op.saved():
+    """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
+    hooks = saving_hooks()
+    for each in op.saved() if hooks is None else in_order(op.saved()):
         if not any(node.edges[i] is not None for i in each.rules):
             continue
         name = each.name
@@ -285,7 +312,13 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(INFERENCE_SAVED)
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
+            if hooks is not None and isinstance(source, Tensor):
+                if not shared:  # converted, or what is overwritten: at the operand's place all the same
+                    source = at_place(value, [0, None], node.edges[each.index] if each.kind == "tensor" else None)
+                value = Packed(source, *hooks)
         setattr(node, f"s_{name}", value)
+    if hooks is not None:
+        node.__class__ = packed_class(type(node))
 
 
 INFERENCE_SAVED = (
@@ -320,6 +353,7 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__module__ = "retrograd"
+    in_place.__wrapped__ = Shown(op, "in place")  # type: ignore[attr-defined]
     in_place.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return in_place
 
@@ -327,6 +361,8 @@ def in_place_form(op: Any, name: str) -> Callable[..., Any]:
 def at_hand(x: Any) -> bool:
     """Whether the memory of ``x`` may be written at once: nothing to record, to check or to convert."""
     if type(x) not in PLAIN or x._view is not None or x._cell is None or (x._node is not None and recording()):
+        return False
+    if before_writing:
         return False
     array = x._array
     return array.__class__ is numpy.ndarray and array.base is None and array.dtype in (F32, F64)
@@ -439,6 +475,9 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
     """Run ``op`` and write its result (or results) into ``out``."""
     outs = out if isinstance(out, tuple) else (out,)
+    special = innermost(outs)
+    if special is not None:
+        raise special.refuse_out(op)
     graded = op.has_rules and op.result is None
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -92,7 +93,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else converted(input, args[0])
-    place, target, force, layout = _to_arguments(args, kwargs)
+    place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
         result = to_device(result, place)
@@ -122,7 +123,8 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
     return True
 
 
-def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
     kwargs.pop("non_blocking", None)
@@ -337,8 +339,11 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self._array.ndim == 0 else self.flip(0)
 
 
+@briefly
 def _contains(self: Tensor, element: Any) -> bool:
-    if isinstance(element, (Tensor, int, float, complex)):
+    if isinstance(element, Tensor):
+        return bool(element.eq(self).any())
+    if isinstance(element, (int, float, complex)):
         return bool(self.eq(element).any())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 
@@ -352,8 +357,8 @@ def _node_name(x: Tensor) -> str | None:
     return None if node is None else node.__class__.__name__
 
 
-def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> str:
-    """The printed text of a tensor, with ``contents`` in the place of its numbers if given."""
+def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
+    """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
     place = x.device
     return text.tensor_text(
         on_cpu(x),
@@ -365,12 +370,15 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> 
         grad_fn=_node_name(x),
         prefix=prefix,
         contents=contents,
+        more=more,
     )
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    prefix = "tensor(" if self.__class__ in PLAIN else f"{self.__class__.__name__}("
-    return text_of(self, prefix, contents=tensor_contents)
+    if self.__class__ in PLAIN:
+        return text_of(self, contents=tensor_contents)
+    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
+    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
 
 
 def _format(self: Tensor, spec: str) -> str:

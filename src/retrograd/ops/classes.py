@@ -18,6 +18,7 @@ from .cast import on_cpu
 from .compare import eq, isinf
 from .create import zeros_like
 from .generate import FIRST
+from .interpret import slicewise
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .reduce import sum
@@ -269,6 +270,7 @@ def _probabilities(
     return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / classes)
 
 
+@slicewise
 def _smoothed(
     input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
 ) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -11,6 +12,7 @@ from ..core.dtypes import dtype
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
 from .inner import as_strided_of
+from .interpret import spread_as
 from .promote import common_dtype
 from .table import surface
 
@@ -40,7 +42,7 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if each.__class__ is not int or each < 0:
             break
     else:
-        if size:
+        if size and math.prod(size) < 2**61:
             return size
     if not size:
         size = (named,)  # and None, where nothing was given at all, is no shape
@@ -125,7 +127,13 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Ones of the given shape (ints, or one sequence)."""
+    """Ones of the given shape (ints, or one sequence).
+
+    >>> import retrograd as torch
+    >>> torch.ones(2, 3)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, layout, device, requires_grad)
 
 
@@ -238,7 +246,13 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The n × m identity matrix (``m`` is ``n`` by default)."""
+    """The n × m identity matrix (``m`` is ``n`` by default).
+
+    >>> import retrograd as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
@@ -273,7 +287,7 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         array = alike(np, input, kind, order)
         if fill is not None:
             array.fill(fill)
-        return made(array, requires_grad)
+        return spread_as(input, made(array, requires_grad))
 
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
@@ -294,7 +308,7 @@ def full_like(
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array = alike(np, input, kind, order)
     array[...] = dtypes.converted(number_of(fill_value), kind)
-    return made(array, requires_grad)
+    return spread_as(input, made(array, requires_grad))
 
 
 def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -307,9 +321,10 @@ def _new(create: Any, doc: str) -> None:
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         sizes = sizes_of(new.__name__, shape, size)
-        return create(
+        found = create(
             sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
         )
+        return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
     new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
@@ -326,7 +341,7 @@ def new_full(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
-    return full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad)
+    return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
 @surface(function=False)

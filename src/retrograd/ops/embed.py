@@ -15,6 +15,7 @@ from ..kernels import rows
 from ..kernels.floats import widened
 from ..kernels.picking import within
 from .cast import type_name
+from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, view
 from .table import op, surface
@@ -90,6 +91,9 @@ def _embedding(
 @surface(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
+    if (special := batched((input, indices))) is not None:  # the slices are views
+        special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
+        return input
     _check_indices("embedding_renorm_", indices)
     if rows.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump(input)
@@ -250,6 +254,7 @@ def _check_rows(indices: Any, count: int) -> None:
 
 
 @surface(method=False, name="embedding_bag")
+@slicewise
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
@@ -283,6 +288,7 @@ def _embedding_bag(
     return out, wrap(bags), wrap(sizes), tops
 
 
+@slicewise
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
@@ -356,6 +362,7 @@ def _mode(mode: str, scale: bool, sparse: bool) -> int:
 # -- One-hot rows ----------------------------------------------------------------------------------------------------
 
 
+@slicewise
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """For each integer (int64) a row of zeros with a one at its place.
 

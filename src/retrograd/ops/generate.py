@@ -208,9 +208,13 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     plan = Plan(op, names, front)
     needed, call = _call(plan, front)
     done = _done(plan, call)
-    # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
-    return _brief([*lines, "    try:", *([f"        if {needed}:", *_lines(*done)] if needed else done),
-                   "    except Exception: pass", f"    {slow}"])  # fmt: skip
+    if needed:
+        done = [f"        if {needed}:", *_lines(*done), "        else: _m = None"]
+    # What is left to others is called outside the handler, so that an error raised there does not drag this one along,
+    # and what a hook raises is not taken for a reason to try another way.
+    return _brief(
+        [*lines, "    try:", *done, "    except Exception: pass", *_watched(plan, bool(needed)), f"    {slow}"]
+    )
 
 
 def _brief(lines: list[str]) -> list[str]:
@@ -223,7 +227,8 @@ class Plan:
     """What the lines of a caller have in common: the names of tensors, parameters and plan.
 
     ``every``: what is appended to the name of each result; ``shown``: of those that become tensors; ``returned``: what is
-    returned; ``single``: only the first result has a gradient, which then arrives at the node itself.
+    returned; ``single``: only the first result has a gradient, which then arrives at the node itself; ``records``: whether
+    there is anything to record.
     """
 
     def __init__(self, op: Any, names: Sequence[str], front: Front | None) -> None:
@@ -233,6 +238,7 @@ class Plan:
         self.every = ["", *map(str, range(1, len(op.outputs)))]
         self.shown = self.every[:1] if gives is FIRST else self.every
         self.single = not op.outputs or op.differentiable == 1
+        self.records = op.has_rules and op.result is None
         several = f"({', '.join(f'_y{k}' for k in self.shown)})"
         self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
 
@@ -270,8 +276,21 @@ def _done(plan: Plan, call: str) -> list[str]:
         if op.in_order:
             lines.append(f"        if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_results(plan)
-    lines += _lines(*_lines(*_record(plan)))
-    return [*lines, f"        return {plan.returned}"]
+    if not plan.records:
+        return [*lines, f"        return {plan.returned}"]
+    return [*lines, "        if _m is True:", *_lines(*_lines(*_lines(*_record(plan), f"return {plan.returned}")))]
+
+
+def _watched(plan: Plan, needed: bool) -> list[str]:
+    """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``modes.WATCHED``)."""
+    if not plan.records:
+        return []
+    operands = range(len(plan.names))
+    outs = [f"_y{k}" if k in plan.shown else f"_r{k}" for k in plan.every]
+    parts = (plan.names, [f"_a{i}" for i in operands], plan.params, [f"_n{i}" for i in operands], outs)
+    given = ", ".join("(" + "".join(f"{each}, " for each in part) + ")" for part in parts)
+    done = [f"watched(op, {given})", f"return {plan.returned}"]
+    return ["    else:", *_lines(*_lines(*(["if _m is not None:", *_lines(*done)] if needed else done)))]
 
 
 def _signature(of: Any, names: Sequence[str], public: str) -> str:
@@ -315,7 +334,8 @@ def _fresh_results(plan: Plan) -> list[str]:
         ]
     return [
         *lines,
-        "        if not recording():",
+        "        _m = recording()",
+        "        if not _m:",
         f"            if in_inference(): {' = '.join(f'_y{k}._count' for k in plan.shown)} = ()",
         f"            return {plan.returned}",
     ]
@@ -323,7 +343,8 @@ def _fresh_results(plan: Plan) -> list[str]:
 
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
-        f"        if not recording(): return view_of({names[0]}, _r)",
+        "        _m = recording()",
+        f"        if not _m: return view_of({names[0]}, _r)",
         f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._count",
         f"        if _c is None: _c = {names[0]}._count = [0, None]",
         "        _y._array, _y._count, _y._view = _r, _c, _v",
@@ -336,8 +357,6 @@ def _view_result(names: Sequence[str]) -> list[str]:
 def _record(plan: Plan) -> list[str]:
     """Lines that make the node, indented as the body of a function."""
     op, names = plan.op, plan.names
-    if not op.has_rules or op.result is not None:
-        return []
     count = len(names)
     places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
     every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")

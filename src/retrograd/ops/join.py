@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes, where
+from ..core import anomaly, dtypes, where
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
@@ -19,6 +19,7 @@ from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
 from .calls import write_array
+from .interpret import innermost
 from .out import refuse_grad, written
 from .promote import common_dtype, mismatch
 from .shape import reshape, spread, unsqueeze, view
@@ -72,6 +73,8 @@ def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> T
             node.edges, node.number = edges, next_number()
             node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
             node.code, node.instruction = where.caller()
+            if anomaly.setting.enabled:
+                anomaly.note(node)
             for name, value in facts.items():
                 setattr(node, name, value)
             out._node = node
@@ -117,6 +120,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     dim = kwargs.get("axis", dim)
     if not given:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, cat)
     arrays = _common(given)
     if 0 in [each.ndim for each in arrays]:
         position = [each.ndim for each in arrays].index(0)
@@ -155,10 +160,18 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @surface(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, side by side along a new dimension ``dim``."""
+    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, stack)
     arrays = _common(given)
     for position, each in enumerate(arrays):
         if each.shape != arrays[0].shape:
@@ -433,7 +446,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
     if not tensors:
         return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
-    arrays = _common(_all_tensors(tensors))
+    if (special := innermost(_all_tensors(tensors))) is not None:
+        return special.joined(tensors, None, lambda each, dim: block_diag(*each))
+    arrays = _common(tensors)
     for position, each in enumerate(arrays):
         if each.ndim > 2:
             raise RuntimeError(
@@ -510,7 +525,12 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if input is None or other is None or not isinstance(condition, Tensor):
@@ -533,7 +553,7 @@ def _as_one(operands: list[Any]) -> list[Any]:
     """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
     target = common_dtype(operands[1:])
     return [operands[0]] + [
-        each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy))
         for each in operands[1:]
     ]
 

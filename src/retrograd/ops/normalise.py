@@ -17,9 +17,12 @@ from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import normal
 from ..kernels.floats import widened
+from ..kernels.picking import FEW
+from ..kernels.summing import spread_mean
 from .arithmetic import div_true
 from .elementary import pow as power
 from .elementary import rsqrt
+from .interpret import batched
 from .join import cat
 from .reduce import mean as mean_of
 from .reduce import vector_norm
@@ -68,6 +71,13 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """The result in the layout, mean, variance and 1 / standard deviation."""
     seen = x.reshape(layout.shape)
+    if 0 < x.size <= FEW and len(layout.shape) == 2:
+        mean = spread_mean(np, seen, 1)
+        flat = seen - mean
+        variance = spread_mean(np, flat * flat, 1)
+        rstd = np.reciprocal(np.sqrt(variance + eps))
+        flat *= rstd
+        return _affine(np, flat, weight, bias, layout), mean[:, :1], variance[:, :1], rstd[:, :1]
     mean, variance = normal.moments(np, seen, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
     return _affine(np, normal.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
@@ -199,8 +209,9 @@ def _bias_rule(F: Any, g: Any, layout: Layout, bias_shape: tuple[int, ...]) -> A
 
 def _block(backward: str) -> Any:
     return op(
-        function=False, method=False, opmath=True, backward=backward, outputs=("out", "mean", "rstd"), differentiable=1
-    )
+        function=False, method=False, opmath=True, backward=backward, outputs=("out", "mean", "rstd"), differentiable=1,
+        optional=("weight", "bias"),
+    )  # fmt: skip
 
 
 @_block("NativeLayerNormBackward0")
@@ -254,6 +265,17 @@ def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", *
         )
 
 
+def _plain(input: Tensor, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    x = input._array
+    return (
+        len(last) == 1
+        and x.shape[-1:] == last
+        and (weight is None or (weight._array.shape == last and weight._array.dtype is x.dtype))
+        and (bias is None or (bias._array.shape == last and bias._array.dtype is x.dtype))
+    )
+
+
 def _sequence(name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, int):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
@@ -283,7 +305,8 @@ def layer_norm(
     tensor([[-1.0000,  1.0000]])
     """
     last = _sequence("layer_norm", normalized_shape)
-    _check_normalized(input, last, weight=weight, bias=bias)
+    if not _plain(input, last, weight, bias):
+        _check_normalized(input, last, weight=weight, bias=bias)
     found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
     return found
 
@@ -408,6 +431,9 @@ def native_batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
+    if (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return special.by_slices(native_batch_norm, given, {})
     _check_channels(input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _check_kinds(input, weight, bias)
     kept = [each for each in (running_mean, running_var) if each is not None]
@@ -459,6 +485,9 @@ def _instance_norm(
     """Instance normalisation; see ``nn.functional.instance_norm``."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+        return special.by_slices(_instance_norm, given, {})
     batch, channels = input.shape[:2]
     scale, shift, mean, var = (
         None if each is None else each.repeat(batch) for each in (weight, bias, running_mean, running_var)

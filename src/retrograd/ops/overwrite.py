@@ -217,7 +217,12 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 
 @surface()
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true."""
+    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+
+    >>> import retrograd as torch
+    >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
+    tensor([9, 2])
+    """
     call, tensors, params = _masked_fill(input, mask, value)
     return call(*tensors, *params)
 
@@ -254,7 +259,12 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 @surface()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """The elements where ``mask`` is true, in one row."""
+    """The elements where ``mask`` is true, in one row.
+
+    >>> import retrograd as torch
+    >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+    tensor([1, 3])
+    """
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     return masked_select_block(input, mask, out=out)

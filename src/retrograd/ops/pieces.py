@@ -215,7 +215,12 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 @surface()
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views."""
+    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
+
+    >>> import retrograd as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     sizes = kwargs.get("split_size", split_size_or_sections)
     return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
 
@@ -228,7 +233,12 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 
 @surface()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views."""
+    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
+
+    >>> import retrograd as torch
+    >>> torch.chunk(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     return _by_count(split_even, split_uneven, input, chunks, dim)
 
 

@@ -15,6 +15,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from .cast import clone, contiguous
 from .inner import expand
 from .matrices import into
@@ -74,7 +75,13 @@ turned.derivative(self=lambda F, g: F.mT(g))
     inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The product of two matrices."""
+    """The product of two matrices.
+
+    >>> import retrograd as torch
+    >>> torch.mm(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1], [1]]))
+    tensor([[3],
+            [7]])
+    """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
             return _product(np, self, mat2)
@@ -165,7 +172,12 @@ mv.derivative(
     inline=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> import retrograd as torch
+    >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     _check_vectors(self, tensor)
     if self.dtype.kind == "b":
         raise NotImplementedError("\"dot\" not implemented for 'Bool'")
@@ -213,7 +225,13 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """``input[i] * vec2[j]`` for every i and j."""
+    """``input[i] * vec2[j]`` for every i and j.
+
+    >>> import retrograd as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     for each in (input, vec2):
         if each._array.ndim != 1:
             raise RuntimeError(
@@ -559,16 +577,16 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
     """The cross product of vectors of size 3 along ``dim``."""
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    at = dimension(dim, input._array.ndim)
+    if input._array.shape[at] != 3 or other._array.shape[at] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[at]} and "
+            f"{other._array.shape[at]}"
+        )
     error = broadcast_error((input, other))
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
-    at = dimension(dim, len(shape))
-    if shape[at] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
-            f"{other._array.shape[dim]}"
-        )
     found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
     return into(out, found)
 
@@ -576,6 +594,11 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
     if dim is None:
+        warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a "
+            "future release."
+        )
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -85,7 +85,12 @@ def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included."""
+    """``steps`` numbers evenly from ``start`` to ``end``, both included.
+
+    >>> import retrograd as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     first, last, count, kind = _bounds("linspace", start, end, steps, dtype, out)
     return into(out, _even(place_of(device), first, last, count, kind), dtype, requires_grad)
 

@@ -136,10 +136,20 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The mean of all elements, or over ``dim`` (an int or several)."""
+    """The mean of all elements, or over ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
+    tensor([2., 3.])
+    """
     if axis is not None or keepdims:
         dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
+        if dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+                f"Got: {dtypes.scalar_name(dtype)}"
+            )
         input = input.to(dtype)
     if dim is None and not keepdim:
         return mean_all(input, out=out)
@@ -203,7 +213,12 @@ prod_dim.derivative(
 
 @surface(quick=prod_all, also=[(prod_dim, "")])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The product of all elements, or over ``dim``; integers are multiplied as int64."""
+    """The product of all elements, or over ``dim``; integers are multiplied as int64.
+
+    >>> import retrograd as torch
+    >>> torch.prod(torch.tensor([1, 2, 3]))
+    tensor(6)
+    """
     if dtype is not None:
         input = input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
@@ -320,7 +335,12 @@ def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
+    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``.
+
+    >>> import retrograd as torch
+    >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "var")
     return var_block(input, dim, correction, keepdim, out=out)
@@ -331,7 +351,12 @@ def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
+    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``.
+
+    >>> import retrograd as torch
+    >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
+    tensor(0.8165)
+    """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "std")
     return std_block(input, dim, correction, keepdim, out=out)
@@ -510,7 +535,12 @@ def vector_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
+    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if p == "nuc":
         return F.svdvals(input).sum(-1, keepdim)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
@@ -555,5 +585,10 @@ logsumexp_block.derivative(
 
 @surface(quick=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
+    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
+
+    >>> import retrograd as torch
+    >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
     return logsumexp_block(input, dim, keepdim, out=out)

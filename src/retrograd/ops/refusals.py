@@ -22,6 +22,7 @@ from . import signatures
 from .nodes import UNWRITTEN, compiled, unwritten
 from .operation import MISSING
 from .promote import broadcast_error
+from .shown import ShownAsParsed
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -54,7 +55,19 @@ def explain(
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
         return TypeError(said)
+    if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
+        return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
     return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+
+
+#: What NumPy says of shapes of more elements than it can count.
+NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
+
+
+def _ints(*given: Any) -> list[int]:
+    """The ints among arguments, and among the elements of those that are sequences."""
+    listed = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
+    return [each for each in listed if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
@@ -139,7 +152,11 @@ def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     """``target`` as the public function ``name``; its code is written when it is first called."""
     made = unwritten(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
-    made.__wrapped__ = target  # type: ignore[attr-defined]
+    loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if loose and not hasattr(target, "__wrapped__"):
+        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
+    else:
+        made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
 
 

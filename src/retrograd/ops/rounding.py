@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtypes
+from ..core.dtypes import converted
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
@@ -60,7 +61,12 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
 
 @surface()
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
-    """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
+    """The nearest whole number (ties to even), or the nearest with so many ``decimals``.
+
+    >>> import retrograd as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
+    tensor([0.5000, 1.5000, 2.2000])
+    """
     return round_whole(input, out=out) if decimals is None else round_decimals(input, decimals, out=out)
 
 
@@ -81,7 +87,12 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
-    """The larger of two elements; nan if either is."""
+    """The larger of two elements; nan if either is.
+
+    >>> import retrograd as torch
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([3, 5])
+    """
     return np.maximum(self, other)
 
 
@@ -139,10 +150,15 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
-        self = np.maximum(self, min if self.dtype.kind == "f" else np.asarray(min).astype(self.dtype))
-    if max is not None:
-        self = np.minimum(self, max if self.dtype.kind == "f" else np.asarray(max).astype(self.dtype))
-    return self
+        self = np.maximum(self, _limit(np, min, self.dtype))
+    return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
+
+
+def _limit(np: Any, value: Any, dtype: Any) -> Any:
+    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
+    if dtype.kind == "f":
+        return value
+    return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
 @pointwise(
@@ -199,13 +215,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is below."""
-    return np.maximum(self, bound if self.dtype.kind == "f" else np.asarray(bound).astype(self.dtype))
+    return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is above."""
-    return np.minimum(self, bound if self.dtype.kind == "f" else np.asarray(bound).astype(self.dtype))
+    return np.minimum(self, _limit(np, bound, self.dtype))
 
 
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
@@ -282,7 +298,12 @@ def _clamp_in_place(call: _Call) -> Tensor:
     guard="(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS)",
 )  # fmt: skip
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
+    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
+
+    >>> import retrograd as torch
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     return _clamped(_clamp_call(input, min, max), out)
 
 

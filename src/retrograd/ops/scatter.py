@@ -15,8 +15,9 @@ from ..kernels import indexing
 from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
+from .interpret import Transformed
 from .promote import mismatch
-from .table import op, surface
+from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
@@ -71,7 +72,12 @@ index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_bl
 
 @surface(quick=index_select_block, guard="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy."""
+    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
+    tensor([[3, 4]])
+    """
     at = dimension(dim, input._array.ndim)
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -149,7 +155,13 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
 
 @surface(quick=gather_block, guard="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
-    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``."""
+    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
     return gather_block(input, index, _check_along("gather", input, dim, index), out=out)
 
 
@@ -565,6 +577,13 @@ def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     size = _size(input, dim)
     _check_range(index, size, _beyond(dim, size, IndexError), -size)
+    return _counted(index, size)
+
+
+def _counted(index: Tensor, size: int) -> Tensor:
+    """``index`` counted from the front."""
+    if isinstance(index, Transformed):
+        return TENSORS.where_block(index < 0, index + size, index)
     return wrap(numpy.where(index._array < 0, index._array + size, index._array))
 
 
@@ -698,7 +717,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         )
     at = dimension(dim, ndim)
     size = input._array.shape[at]
-    index = wrap(numpy.where(indices._array < 0, indices._array + size, indices._array))
+    index = _counted(indices, size)
     have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
     want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
     error = mismatch(have, want)

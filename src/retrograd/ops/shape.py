@@ -13,6 +13,7 @@ from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
 from ..core.where import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
+from .interpret import slicewise
 from .promote import broadcast_error
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -157,6 +158,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     return view_block(input, spread("view", size, "size", kwargs))
 
 
+@slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
     """The memory read as another dtype: outside the graph and, as in PyTorch, with no ``_base``."""
     array = input._array
@@ -213,7 +215,13 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @surface()
 def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """The same elements in another shape: a view where strides allow, else a copy."""
+    """The same elements in another shape: a view where strides allow, else a copy.
+
+    >>> import retrograd as torch
+    >>> torch.reshape(torch.arange(4), (2, -1))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
     array = input._array
     if array.flags.c_contiguous:
@@ -251,7 +259,12 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 @surface()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions ``start_dim`` to ``end_dim`` made one."""
+    """Dimensions ``start_dim`` to ``end_dim`` made one.
+
+    >>> import retrograd as torch
+    >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     shape = input._array.shape
     first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
     if first > last:
@@ -311,7 +324,12 @@ unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 @surface()
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 at ``dim``."""
+    """A new dimension of size 1 at ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.unsqueeze(torch.zeros(2), 0).shape
+    torch.Size([1, 2])
+    """
     return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
@@ -346,7 +364,12 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @surface()
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several)."""
+    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
+    torch.Size([2])
+    """
     if dim is None:
         return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
@@ -431,7 +454,13 @@ transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, di
 
 @surface(aliases=("swapdims",))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged, without copying."""
+    """Two dimensions exchanged, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     ndim = input._array.ndim
     return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
 
@@ -474,7 +503,12 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 @surface()
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Dimensions in the order ``dims``, without copying."""
+    """Dimensions in the order ``dims``, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
     given = spread("permute", dims, "dims", kwargs)
     ndim = input._array.ndim
     if len(given) != ndim:

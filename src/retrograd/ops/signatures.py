@@ -49,7 +49,8 @@ class Parameter:
     def __init__(self, text: str, keyword_only: bool) -> None:
         kind, _, named = text.rpartition(" ")
         self.name, given, default = named.partition("=")
-        self.default, self.keyword_only = bool(given), keyword_only
+        self.default = default if given else ""  # as text
+        self.keyword_only = keyword_only
         self.nullable = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
         self.kind = re.sub(r"\[\d\]", "[]", bare)
@@ -105,13 +106,14 @@ class Signature:
             else:
                 self.parameters.append(Parameter(each, only))
         self.positional = sum(not each.keyword_only for each in self.parameters)
+        first = self.parameters[0] if self.parameters else None
+        #: Whether ints given one by one stand for the list of them.
+        self.spread = self.positional == 1 and first is not None and first.kind == "int[]"
         self.required = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise a Misfit if the arguments do not fit."""
-        first = self.parameters[0] if self.parameters else None
-        spread = self.positional == 1 and first is not None and first.kind == "int[]"
-        if len(args) > self.positional and not spread:
+        if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
         left, place = dict(named), 0
         for index, each in enumerate(self.parameters):
@@ -127,7 +129,7 @@ class Signature:
                 if not each.default:
                     raise self._missing(index)
                 continue
-            if spread and index == 0 and key is None and _element("int[]", value):
+            if self.spread and index == 0 and key is None and _element("int[]", value):
                 each.refuse(args, self.function, index)
                 place = len(args)
                 continue
@@ -190,7 +192,7 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
         except Misfit as error:
             said[each] = str(error)
         else:
-            return None
+            return f"This overload of {name} is deprecated:\n\t{name}{_spaced(each)}" if each.hidden else None
     if len(known) == 1:
         return said[known[0]]
     count = len(args) + len(named)

@@ -11,6 +11,7 @@ from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.picking import along, flipped, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
+from .interpret import slicewise
 from .named import named
 from .out import written
 from .table import op, surface
@@ -62,7 +63,14 @@ sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sortin
 
 @surface(quick=sort_block, guard=WHOLE, gives=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
-    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order."""
+    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order.
+
+    >>> import retrograd as torch
+    >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
     block = sort_block if stable is None else stable_sort_block
     return _Sort(block(input, dimension(dim, input._array.ndim), descending, out=out))
 
@@ -113,7 +121,14 @@ topk_block.derivative(self=ordered_rule)
 
 @surface(quick=topk_block, guard=WHOLE, gives=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim`` and their indices."""
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices.
+
+    >>> import retrograd as torch
+    >>> torch.topk(torch.tensor([3, 1, 2]), 2)
+    torch.return_types.topk(
+    values=tensor([3, 2]),
+    indices=tensor([0, 2]))
+    """
     at = dimension(dim, input._array.ndim)
     if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -155,8 +170,14 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 
 
 @surface()
+@slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each."""
+    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.
+
+    >>> import retrograd as torch
+    >>> torch.bincount(torch.tensor([0, 1, 1]))
+    tensor([1, 2])
+    """
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)

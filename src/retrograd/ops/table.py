@@ -29,6 +29,7 @@ from . import calls, refusals
 from .generate import Front, specialise
 from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
+from .shown import Shown
 
 
 class Operation(Protocol):
@@ -203,9 +204,12 @@ def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "") -> 
 
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
     """
-    made = unwritten(name or op.name, lambda function: specialise(op, function, slow), {"public": public})
+    made = unwritten(
+        name or op.name, lambda function: specialise(op, function, slow), {"public": public, "watched": calls.watched}
+    )
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
+    made.__wrapped__ = Shown(op, "method" if public == "method" else "function")  # type: ignore[attr-defined]
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
     op.forms.append((made, slow))

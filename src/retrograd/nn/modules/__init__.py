@@ -1,0 +1,86 @@
+"""The modules by topic, as ``torch.nn.modules``."""
+
+# ruff: noqa: F403 - each topic says itself what it exports
+
+from __future__ import annotations
+
+from ...core.absent import absent, listed
+from . import (
+    activation,
+    adaptive,
+    batchnorm,
+    channelshuffle,
+    container,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    fold,
+    instancenorm,
+    lazy,
+    linear,
+    loss,
+    module,
+    normalization,
+    padding,
+    pixelshuffle,
+    pooling,
+    rnn,
+    sparse,
+    transformer,
+    upsampling,
+    utils,
+)
+from .activation import *
+from .adaptive import *
+from .batchnorm import *
+from .channelshuffle import *
+from .container import *
+from .conv import *
+from .distance import *
+from .dropout import *
+from .flatten import *
+from .fold import *
+from .instancenorm import *
+from .lazy import *
+from .linear import *
+from .loss import *
+from .module import *
+from .normalization import *
+from .padding import *
+from .pixelshuffle import *
+from .pooling import *
+from .rnn import *
+from .sparse import *
+from .transformer import *
+from .upsampling import *
+
+__all__: list[str] = []
+__all__ += module.__all__
+__all__ += container.__all__
+__all__ += linear.__all__
+__all__ += conv.__all__
+__all__ += pooling.__all__
+__all__ += padding.__all__
+__all__ += activation.__all__
+__all__ += dropout.__all__
+__all__ += loss.__all__
+__all__ += distance.__all__
+__all__ += flatten.__all__
+__all__ += fold.__all__
+__all__ += pixelshuffle.__all__
+__all__ += channelshuffle.__all__
+__all__ += upsampling.__all__
+__all__ += batchnorm.__all__
+__all__ += instancenorm.__all__
+__all__ += normalization.__all__
+__all__ += sparse.__all__
+__all__ += adaptive.__all__
+__all__ += rnn.__all__
+__all__ += transformer.__all__
+__all__ += lazy.__all__
+
+for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
+__getattr__, __dir__ = absent(__name__), listed(globals())
