@@ -139,6 +139,33 @@ def gradient_descent(torch: Any) -> Callable[[], Any]:
     return run
 
 
+def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
+    """One call, written as in a program, on tensors of 8 or 8 x 8 elements."""
+
+    def make(torch: Any) -> Callable[[], Any]:
+        names = {
+            "torch": torch, "F": torch.nn.functional, "x": torch.ones(8, requires_grad=True), "y": torch.ones(8),
+            "w": torch.ones(8, 8, requires_grad=True), "m": torch.ones(8, 8), "i": torch.arange(8),
+            "places": torch.zeros(8, 8, dtype=torch.int64), "b": torch.ones(8) > 0,
+        }  # fmt: skip
+        work: Callable[[], Any] = eval(f"lambda: {call}", names)
+        return work
+
+    return make
+
+
+#: Recorded where x or w stand in them.
+EVERYDAY = (
+    "w.sum(1)", "w.sum(dim=0, keepdim=True)", "i.sum()", "w.mean(1)", "w.max()", "w.max(1)", "w.amax(1)",
+    "w.argmax(1)", "b.any()", "x.std()", "w.var(1)", "x.norm()", "x.cumsum(0)", "m.sort(1)", "m.topk(2)",
+    "torch.logsumexp(w, 1)", "F.softmax(w, 1)", "F.log_softmax(w, 1)", "F.cross_entropy(w, i)", "F.mse_loss(x, y)",
+    "F.linear(m, w, y)", "F.relu(x)", "F.dropout(x)", "F.layer_norm(w, (8,), y, y)", "F.embedding(i, w)", "w @ y",
+    "torch.bmm(m[None], w[None])", "torch.einsum('ij,jk->ik', m, w)", "x.clamp(min=0)", "torch.where(b, x, y)",
+    "m.gather(1, places)", "torch.index_select(w, 0, i)", "i.float()", "x.to(torch.float64)", "torch.randn(8)",
+    "torch.rand(8)", "torch.randint(0, 10, (8,))", "y.normal_()",
+)  # fmt: skip
+
+
 #: name: (work, operations in it, the ratio asked for)
 ROWS: dict[str, tuple[Callable[[Any], Callable[[], Any]], int, float]] = {
     "x * y, recorded": (recorded_mul, 1, 1.5),
@@ -154,6 +181,7 @@ ROWS: dict[str, tuple[Callable[[Any], Callable[[], Any]], int, float]] = {
     "third derivative of x^2": (third_derivative, 1, 2.0),
     "chain of 200 with create_graph": (create_graph, 200, 1.0),
     "step of gradient descent": (gradient_descent, 1, 1.5),
+    **{f"everyday: {call}": (everyday(call), 1, 1.0) for call in EVERYDAY},
 }
 
 
@@ -204,12 +232,12 @@ def main() -> int:
     arguments = options.parse_args()
     if oracle is not None:
         oracle.set_num_threads(2)
-    print(f"{'µs per operation':36}{'retrograd':>10}{'PyTorch':>10}{'ratio':>8}  quartiles    asked")
+    print(f"{'µs per operation':44}{'retrograd':>10}{'PyTorch':>10}{'ratio':>8}  quartiles    asked")
     for name, (_, operations, asked) in ROWS.items():
         if arguments.only not in name:
             continue
         mine, other = measure(name, arguments.rounds)
-        line = f"{name:36}{1e6 * statistics.median(mine) / operations:10.2f}"
+        line = f"{name:44}{1e6 * statistics.median(mine) / operations:10.2f}"
         if other:
             low, middle, high = statistics.quantiles([b / a for a, b in zip(mine, other, strict=True)], n=4)
             line += f"{1e6 * statistics.median(other) / operations:10.2f}{middle:8.2f}  {low:.2f}–{high:.2f}"
@@ -217,7 +245,7 @@ def main() -> int:
         print(line, flush=True)
     if not arguments.only:
         ours = import_seconds("retrograd")
-        line = f"{'import, ms':36}{1000 * ours:10.0f}"
+        line = f"{'import, ms':44}{1000 * ours:10.0f}"
         if oracle is not None:
             theirs = import_seconds("torch")
             line += f"{1000 * theirs:10.0f}{theirs / ours:8.2f}{'':13}{5.0:10.1f}"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from .summing import summed
+from .summing import spread_mean, summed
 
 PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the second-level cache
 
@@ -17,6 +17,11 @@ PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the se
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     found = summed(np, x, axes, True)
     return found / math.prod(x.shape[axis] for axis in axes) if x.size else found
+
+
+def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """The mean, as broadcasting needs it."""
+    return spread_mean(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
 
 def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -56,16 +61,24 @@ def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
 
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    if x.size <= PIECE:
+        return _input_gradient(np, grad, weight, x, mean, rstd, axes)
     out = np.empty(x.shape, x.dtype)
     for piece in pieces(x, axes):
-        scale, target = _within(rstd, piece), out[piece]
-        flat = standardised(np, x[piece], _within(mean, piece), scale)
-        slope = grad[piece] if weight is None else grad[piece] * _within(weight, piece)
-        np.multiply(slope, flat, out=target)
-        flat *= _mean(np, target, axes)
-        np.subtract(slope, _mean(np, slope, axes), out=target)
-        target -= flat
-        target *= scale
+        within = None if weight is None else _within(weight, piece)
+        moments = _within(mean, piece), _within(rstd, piece)
+        out[piece] = _input_gradient(np, grad[piece], within, x[piece], *moments, axes)
+    return out
+
+
+def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
+    flat = standardised(np, x, mean, rstd)
+    slope = grad if weight is None else grad * weight
+    out = slope * flat
+    flat *= _spread(np, out, axes)
+    np.subtract(slope, _spread(np, slope, axes), out=out)
+    out -= flat
+    out *= rstd
     return out
 
 
@@ -73,8 +86,10 @@ def weight_gradient(
     np: Any, grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Any:
     """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    rest = tuple([axis for axis, size in enumerate(shape) if size == 1])
+    if x.size <= PIECE:
+        return summed(np, standardised(np, x, mean, rstd) * grad, rest, True)
     out = np.zeros(shape, x.dtype)
-    rest = tuple(axis for axis, size in enumerate(shape) if size == 1)
     for piece in pieces(x, axes):
         flat = standardised(np, x[piece], _within(mean, piece), _within(rstd, piece))
         flat *= grad[piece]

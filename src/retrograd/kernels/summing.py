@@ -64,6 +64,12 @@ def _square(np: Any, size: int, dtype: Any) -> Any:
     return np.ones((size, size), dtype)
 
 
+def spread_mean(np: Any, x: Any, axis: int) -> Any:
+    """The mean over one axis, broadcast along it or ready to be."""
+    size = x.shape[axis]
+    return spread_sum(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
+
+
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
     """The mean over one axis."""
     found, size = sum_along(np, x, axis, keepdims), x.shape[axis]

@@ -76,6 +76,8 @@ leaky_relu_backward.derivative(
 )  # fmt: skip
 def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
     """Each element where it is positive, else ``negative_slope`` times it."""
+    if 0 < negative_slope <= 1:
+        return np.maximum(self, self * negative_slope)
     return np.where(self > 0, self, self * negative_slope)
 
 
@@ -411,8 +413,9 @@ softplus_backward.derivative(
 )  # fmt: skip
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x`` is above ``threshold``."""
-    scaled = self * beta
-    return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta)
+    scaled = self if beta == 1 else self * beta
+    found = np.log1p(np.exp(np.minimum(scaled, threshold)))
+    return np.where(scaled > threshold, self, found if beta == 1 else found / beta)
 
 
 @_slope()

@@ -91,6 +91,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
     ``memory_format``.
     """
+    if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
+        return input if args[0].numpy is input._array.dtype else converted(input, args[0])
     place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
@@ -162,7 +164,7 @@ def _caster(name: str, target: dtype) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
-    surface(function=False, name=name)(cast)
+    surface(function=False, name=name, quick=to_dtype, guard="inline", dtype=target)(cast)
 
 
 for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,

@@ -56,7 +56,7 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
 
 #: What needs no further checks, and is the most common.
 PLAIN = (
-    "weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
+    "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
     "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
     {"INT": choose.INT, "REDUCTIONS": REDUCTIONS},
 )  # fmt: skip

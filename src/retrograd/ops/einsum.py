@@ -7,6 +7,7 @@ it lacks one. Two operands are then one batched matrix product, and more are con
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -99,9 +100,7 @@ def einsum(*args: Any) -> Tensor:
     for i, each in enumerate(operands):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(each).__name__}")
-    terms, result = _parsed(equation, operands)
-    _check_sizes(terms, operands)
-    summed = sorted({name for term in terms for name in term} - set(result), key=_rank)
+    terms, result, summed = _planned(equation, tuple([each._array.shape for each in operands]))
     layout = [*result, *summed]
     laid = [_laid_out(x, names, layout) for x, names in zip(operands, terms, strict=True)]
     if len(laid) == 1:
@@ -137,13 +136,21 @@ def _letters(part: Any) -> str:
     return "".join(letters)
 
 
-def _parsed(equation: str, operands: tuple[Tensor, ...]) -> tuple[list[list[str]], list[str]]:
+@lru_cache
+def _planned(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str], list[str]]:
+    """What the dimensions of each operand and of the result are called, and which are summed (not to be modified)."""
+    terms, result = _parsed(equation, shapes)
+    _check_sizes(terms, shapes)
+    return terms, result, sorted({name for term in terms for name in term} - set(result), key=_rank)
+
+
+def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
     """The names of each operand's dimensions, and of the result's; those of an ellipsis are ``.0 .1 …`` from the right."""
     arrow = equation.find("->")
-    terms = _terms(equation if arrow < 0 else equation[:arrow], len(operands))
+    terms = _terms(equation if arrow < 0 else equation[:arrow], len(shapes))
     labels, widest = [], 0
-    for position, (term, operand) in enumerate(zip(terms, operands, strict=True)):
-        ndim, own = operand._array.ndim, len(term) - ("..." in term)
+    for position, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        ndim, own = len(shape), len(term) - ("..." in term)
         if "..." in term and own > ndim:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({own}) is more than the number of dimensions "
@@ -227,11 +234,11 @@ def _output(text: str, index: int, labels: list[list[str]]) -> list[str]:
     return found
 
 
-def _check_sizes(terms: list[list[str]], operands: tuple[Tensor, ...]) -> None:
+def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) -> None:
     sizes: dict[str, int] = {}
-    for position, (names, operand) in enumerate(zip(terms, operands, strict=True)):
+    for position, (names, shape) in enumerate(zip(terms, shapes, strict=True)):
         own: dict[str, int] = {}
-        for name, size in zip(names, operand._array.shape, strict=True):
+        for name, size in zip(names, shape, strict=True):
             if own.setdefault(name, size) != size:
                 raise RuntimeError(
                     f"einsum(): subscript {name} is repeated for operand {position} but the sizes don't match, "

@@ -87,7 +87,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
 
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
-    few: Any = f"0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
+    few: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
     made = op(backward=backward, opmath=True, function=False, method=False, inline=few)(kernel)
     made.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
     return made

@@ -178,7 +178,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
             every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :], "**unknown"])
             lines.append(f"    if rest or unknown: return slow({every})")
         others = [each for each in front.names if each not in op.params and each not in names]
-        unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
+        unusual = [_unlike(each, front.defaults[each]) for each in others]
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
         guard = front.guard.removeprefix(INLINE).removeprefix(" and ")
@@ -256,8 +256,7 @@ def _call(plan: Plan, front: Front | None) -> tuple[str, str]:
     if op.inline is None:
         return "", call
     guard, inlined = (_as_called(plan, each) for each in op.inline[:2])
-    if op.kind == "general":
-        guard = f"(_d is F32 or _d is F64) and {guard}"
+    guard = guard.replace("FLOATS", "(_d is F32 or _d is F64)")
     if front is not None and front.guard.startswith(INLINE):
         return guard, inlined
     return "", f"{inlined} if {guard} else {call}"
@@ -310,16 +309,18 @@ def _signature(of: Any, names: Sequence[str], public: str) -> str:
     return ", ".join(parts if public == "method" else [*parts, "out=None"])
 
 
-def _unlike(default: Any) -> str:
-    """The end of a condition: not what it is by default."""
-    return f"is not {default}" if default is None or default.__class__ is bool else f"!= {default!r}"
+def _unlike(name: str, default: Any) -> str:
+    """A condition: the argument is not what it is by default."""
+    if default.__class__ in (int, float, str):
+        return f"{name} != {default!r}"
+    return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
 
 
 def _as_called(plan: Plan, code: str) -> str:
     """``code`` in terms of a kernel's tensors and parameters as a caller says it."""
     arrays = [f"_a{i}" for i in range(len(plan.names))]
     for each, name in zip((*plan.op.tensors, *plan.op.params), (*arrays, *plan.params), strict=True):
-        code = re.sub(rf"\b{each}\b", name, code)
+        code = re.sub(rf"(?<![\w.]){each}\b", name, code)
     return code
 
 

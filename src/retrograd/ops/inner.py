@@ -11,7 +11,10 @@ from ..core.views import Geometry, type_string
 from .table import op, pointwise
 
 
-@op(name="to_dtype", backward="ToCopyBackward0", function=False, method=False)
+@op(
+    name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
+    inline=("self.dtype is not dtype.numpy", "self.astype(dtype.numpy)"),
+)  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":

@@ -89,7 +89,7 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
 
 #: What needs no further checks, and is the most common.
 _PLAIN = (
-    "self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
+    "FLOATS and self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
     "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
 )  # fmt: skip
 
@@ -406,7 +406,7 @@ binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, 
 
 @_loss(
     "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
-    inline=("weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
+    inline=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
             "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:

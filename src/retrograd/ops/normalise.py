@@ -17,6 +17,8 @@ from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import normal
 from ..kernels.floats import widened
+from ..kernels.picking import FEW
+from ..kernels.summing import spread_mean
 from .arithmetic import div_true
 from .elementary import pow as power
 from .elementary import rsqrt
@@ -69,6 +71,13 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """The result in the layout, mean, variance and 1 / standard deviation."""
     seen = x.reshape(layout.shape)
+    if 0 < x.size <= FEW and len(layout.shape) == 2:
+        mean = spread_mean(np, seen, 1)
+        flat = seen - mean
+        variance = spread_mean(np, flat * flat, 1)
+        rstd = np.reciprocal(np.sqrt(variance + eps))
+        flat *= rstd
+        return _affine(np, flat, weight, bias, layout), mean[:, :1], variance[:, :1], rstd[:, :1]
     mean, variance = normal.moments(np, seen, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
     return _affine(np, normal.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
@@ -200,8 +209,9 @@ def _bias_rule(F: Any, g: Any, layout: Layout, bias_shape: tuple[int, ...]) -> A
 
 def _block(backward: str) -> Any:
     return op(
-        function=False, method=False, opmath=True, backward=backward, outputs=("out", "mean", "rstd"), differentiable=1
-    )
+        function=False, method=False, opmath=True, backward=backward, outputs=("out", "mean", "rstd"), differentiable=1,
+        optional=("weight", "bias"),
+    )  # fmt: skip
 
 
 @_block("NativeLayerNormBackward0")
@@ -255,6 +265,17 @@ def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", *
         )
 
 
+def _plain(input: Tensor, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    x = input._array
+    return (
+        len(last) == 1
+        and x.shape[-1:] == last
+        and (weight is None or (weight._array.shape == last and weight._array.dtype is x.dtype))
+        and (bias is None or (bias._array.shape == last and bias._array.dtype is x.dtype))
+    )
+
+
 def _sequence(name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, int):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
@@ -284,7 +305,8 @@ def layer_norm(
     tensor([[-1.0000,  1.0000]])
     """
     last = _sequence("layer_norm", normalized_shape)
-    _check_normalized(input, last, weight=weight, bias=bias)
+    if not _plain(input, last, weight, bias):
+        _check_normalized(input, last, weight=weight, bias=bias)
     found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
     return found
 

@@ -72,7 +72,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The product of two matrices.
@@ -120,7 +120,8 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
-    inline=("mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)", "np.matmul(self, mat2)"),
+    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
+            "np.matmul(self, mat2)"),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
@@ -143,7 +144,7 @@ bmm.derivative(
 
 @op(
     backward="MvBackward0", opmath=True, holomorphic=False,
-    inline=("vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
+    inline=("FLOATS and vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
 )  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
     """The product of a matrix and a vector."""
@@ -168,7 +169,7 @@ mv.derivative(
 
 @op(
     backward="DotBackward0", opmath=True, holomorphic=False,
-    inline=("tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
+    inline=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """The sum of the products of two vectors.
@@ -355,7 +356,7 @@ def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
 
 @op(
     backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
-    inline=("beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
+    inline=("FLOATS and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
             "plain_addmm(self, mat1, mat2)", {"plain_addmm": _plain_addmm}),
 )  # fmt: skip
 def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -44,7 +44,7 @@ def wide(np: Any, x: Any) -> Any:
 
 
 #: The sum of few floats as a product with ones.
-_FEW = f"self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
+_FEW = f"FLOATS and self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
 _FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
 
 
@@ -98,7 +98,7 @@ def sum(
 
 
 @declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=("0 < " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
+    inline=("self.size and " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)
@@ -261,7 +261,11 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
 
 
 #: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
-_FREE = "count_of(self.shape, dim) > correction", "kernel(np, self, dim, correction, keepdim)", {"count_of": count_of}
+_FREE = (
+    "FLOATS and count_of(self.shape, dim) > correction",
+    "kernel(np, self, dim, correction, keepdim)",
+    {"count_of": count_of},
+)
 
 
 @op(
@@ -413,11 +417,8 @@ def _spread_floats(name: str, input: Tensor) -> None:
 
 
 @surface(
-    method=False,
-    quick=var_mean_block,
-    guard="inline and dim.__class__ is not bool and correction is None",
-    correction=1,
-)
+    method=False, quick=var_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+)  # fmt: skip
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
@@ -430,11 +431,8 @@ def var_mean(
 
 
 @surface(
-    method=False,
-    quick=std_mean_block,
-    guard="inline and dim.__class__ is not bool and correction is None",
-    correction=1,
-)
+    method=False, quick=std_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+)  # fmt: skip
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
@@ -464,7 +462,7 @@ def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
 
 @op(
     name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False,
-    holomorphic=False, inline=("True", "kernel(np, self, ord, dim, keepdim)", {}),
+    holomorphic=False, inline=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """The ``ord``-norm of vectors over dimensions."""

@@ -114,8 +114,9 @@ def op(
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
-    condition and an expression, which stands for the kernel where the condition holds and the first operand is a float32
-    or float64 array of NumPy (and what names in it mean). The kernel checks its arguments and raises torch's errors itself.
+    condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
+    in both mean; FLOATS: the first is of float32 or float64). The kernel checks its arguments and raises torch's errors
+    itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
