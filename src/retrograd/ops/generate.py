@@ -11,6 +11,7 @@ anything else (short floats beside numbers, complex numbers, ``out=``, subclasse
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 import sys
 import warnings
@@ -26,23 +27,29 @@ from ..core.node import next_number
 from ..core.tensor import Tensor, new
 from ..core.views import current, view_of
 from .nodes import FIXED, compiled, node_class
-from .operation import MISSING
+from .operation import MISSING, arguments
 from .promote import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
 
 INLINE = "inline"
+#: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
+AXIS, NEW_AXIS = "axis", "new axis"
 
 
 class Front:
-    """A surface that a block may stand in for: called with the block's operands and nothing else, it does the block's
-    work itself, in generated code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what
-    the block's expression asks for). ``fixed``: the
-    block's parameters that the surface does not have.
+    """A surface that a block may stand in for: called in the common way it does the block's work itself, in generated
+    code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what the block's expression asks
+    for). ``fixed``: the block's parameters that are not the surface's: a value, AXIS, or a function, which is given the
+    array and those arguments of the surface that it names (or the ones without a name), and raises where the call is
+    not a common one.
     """
 
     def __init__(self, op: Any, surface: Any, guard: str, fixed: dict[str, Any]) -> None:
         code = surface.__code__
         self.op, self.surface, self.guard, self.fixed = op, surface, guard, fixed
-        self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.names: tuple[str, ...] = code.co_varnames[:count]
+        self.spread = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
+        self.named = code.co_varnames[count + bool(self.spread)] if code.co_flags & inspect.CO_VARKEYWORDS else ""
         self.positional: int = code.co_argcount
         given = surface.__defaults__ or ()
         self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
@@ -53,6 +60,34 @@ class Front:
         made = copy.copy(self)
         made.surface = surface
         return made
+
+    def passed_on(self, rest: str = "") -> str:
+        """The arguments as they go on to the surface; ``rest``: the name under which more came than it has."""
+        parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
+        spread = self.spread or rest
+        if spread:
+            parts.insert(self.positional, f"*{spread}")
+        return ", ".join([*parts, f"**{self.named}"] if self.named else parts)
+
+    def values(self) -> dict[str, str]:
+        """How the block's parameters are called in the written code."""
+        found = {each: each for each in self.op.params}
+        for each, value in self.fixed.items():
+            found[each] = f"_p_{each}" if value in (AXIS, NEW_AXIS) or callable(value) else repr(value)
+        return found
+
+    def readings(self) -> list[str]:
+        """Lines that find the block's parameters by the surface's arguments."""
+        lines = []
+        for each, value in self.fixed.items():
+            if value in (AXIS, NEW_AXIS):
+                count = "_a0.ndim" if value == AXIS else "_a0.ndim + 1"
+                lines.append(f"_p_{each} = {each} if {each} >= 0 else {each} + {count}")
+                lines.append(f"if not 0 <= _p_{each} < {count}: raise IndexError")
+            elif callable(value):
+                asked = self.spread or ", ".join(arguments(value)[1:])
+                lines.append(f"_p_{each} = read_{each}(_a0, {asked})")
+        return lines
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
@@ -69,6 +104,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite,
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
+        **{f"read_{key}": value for key, value in (front.fixed.items() if front else ()) if callable(value)},
     )  # fmt: skip
     if op.inline is not None:
         space.update(*op.inline[2:])
@@ -148,6 +184,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     names = [{"self": "input"}.get(each, each) for each in op.tensors] if front is None else list(front.names[:count])
     every = ", ".join(names) + ("," if count == 1 else "")
     params = ", ".join(op.params) + ("," if op.params else "")
+    values = {each: each for each in op.params} if front is None else front.values()
     if front is None:
         out = "None" if public == "method" else "out"
         slow = f"return slow(op, ({every}), ({params}), {out})"
@@ -159,19 +196,19 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         if not public:
             lines.append(f"    if out is not None: {slow}")
     else:
-        keyed = [each if k < front.positional else f"{each}={each}" for k, each in enumerate(front.names)]
-        slow = f"return slow({', '.join(keyed)})"
+        slow = f"return slow({front.passed_on()})"
         lines = [f"def caller({_signature(front, names, public)}):"]
-        if public:
-            every = ", ".join([*front.names[: front.positional], "*rest", *keyed[front.positional :]])
-            lines.append(f"    if rest: return slow({every})")
-        others = [each for each in front.names[count:] if each not in op.params]
+        if public and not front.spread:
+            lines.append(f"    if rest: return slow({front.passed_on('rest')})")
+        read = [each for value in front.fixed.values() if callable(value) for each in arguments(value)]
+        others = [each for each in front.names[count:] if each not in op.params and each not in read]
         unusual = [f"{each} {_unlike(front.defaults[each])}" for each in others]
+        if front.named:
+            unusual.append(front.named)
         if unusual:
             lines.append(f"    if {' or '.join(unusual)}: {slow}")
         if front.guard and front.guard != INLINE:
             lines.append(f"    if not ({front.guard}): {slow}")
-        lines += [f"    {each} = {value!r}" for each, value in front.fixed.items()]
     for i, name in enumerate(names):
         lines.append(f"    _k = {name}.__class__")
         lines.append("    if _k is Tensor or _k in PLAIN:")
@@ -191,23 +228,23 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
                 usual = f"_k is not bool and ({usual})"
             lines += ["    elif _k in NUMBERS:", f"        _a{i}, _n{i}, _u = {name}, None, not ({usual})"]
         lines.append(f"    else: {slow}")
-    keywords = [f"{each}={each}" if k >= op.positional else each for k, each in enumerate(op.params)]
+    keywords = [f"{each}={values[each]}" if k >= op.positional else values[each] for k, each in enumerate(op.params)]
     operands = ", ".join(f"_a{i}" for i in range(count))
     call = f"kernel({', '.join(['np', operands, *keywords])})"
     if op.ufunc is not None:
         plain = " and ".join(f"{each} == {op.defaults[each]!r}" for each in op.params)
         call = f"ufunc({operands})" + (f" if {plain} else {call}" if plain else "")
     elif op.inline is not None:
-        guard, inlined = (_of_arrays(op, each) for each in op.inline[:2])
+        guard, inlined = (_of_arrays(op, each, values) for each in op.inline[:2])
         if op.kind == "general":
             alike = [f"_a{i}.dtype is _d" for i in range(1, count)]
             guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
-        if front is not None and front.guard == INLINE:
-            lines.append(f"    if not ({guard}): {slow}")
-            call = inlined
-        else:
-            call = f"{inlined} if {guard} else {call}"
+        always = guard == "True" or (front is not None and front.guard == INLINE)
+        call = inlined if always else f"{inlined} if {guard} else {call}"
     lines.append("    try:")
+    if front is not None:
+        lines += _lines(*_lines(*front.readings()))
+        lines += [f"        if not ({guard}): raise ValueError"] if front.guard == INLINE else []
     if op.kind == "pointwise":
         strange = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
         lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
@@ -216,7 +253,7 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
     if op.in_order:
         lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
-    lines += _lines(*_lines(*_record(op, names)))
+    lines += _lines(*_lines(*_record(op, names, values)))
     # Outside the handler, so that an error raised there does not drag this one along.
     lines += ["        return _y", "    except Exception: pass", f"    {slow}"]
     return lines
@@ -231,8 +268,11 @@ def _signature(of: Any, names: Sequence[str], public: str) -> str:
     every, positional = (of.names, of.positional) if front else ((*names, *of.params), len(names) + of.positional)
     unset = "=MISSING" if public else ""
     parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
-    if public or positional < len(every) or not front:
-        parts.insert(positional, "*rest" if public else "*")
+    spread = f"*{of.spread}" if front and of.spread else "*rest" if public else "*"
+    if spread != "*" or positional < len(every) or not front:
+        parts.insert(positional, spread)
+    if front and of.named:
+        parts.append(f"**{of.named}")
     return ", ".join(parts if front or public == "method" else [*parts, "out=None"])
 
 
@@ -241,11 +281,10 @@ def _unlike(default: Any) -> str:
     return f"is not {default}" if default is None or default.__class__ is bool else f"!= {default!r}"
 
 
-def _of_arrays(op: Any, code: str) -> str:
-    """``code`` in terms of a kernel's tensors as a caller says it."""
-    for i, each in enumerate(op.tensors):
-        code = re.sub(rf"\b{each}\b", f"_a{i}", code)
-    return code
+def _of_arrays(op: Any, code: str, values: dict[str, str]) -> str:
+    """``code`` in terms of a kernel's tensors and parameters as a caller says it."""
+    said = {**values, **{each: f"_a{i}" for i, each in enumerate(op.tensors)}}
+    return re.sub(r"(?<!\.)\b[a-z]\w*\b", lambda found: said.get(found[0], found[0]), code)
 
 
 def _fresh_result() -> list[str]:
@@ -271,19 +310,19 @@ def _view_result(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _record(op: Any, names: Sequence[str]) -> list[str]:
+def _record(op: Any, names: Sequence[str], values: dict[str, str]) -> list[str]:
     """Lines that make the node, indented as the body of a function."""
     if not op.has_rules or op.result is not None:
         return []
     count = len(names)
     every = _lines("_node = new(Node)", f"_node.edges = ({', '.join(f'_n{i}' for i in range(count))})")
-    every += _lines(*_saves(op, names, None))
+    every += _lines(*_saves(op, names, None, values))
     head = "if " + " or ".join(f"_n{i} is not None" for i in range(count)) + ":"
     if count == 1:
-        made = _lines(*_lone(op, names, 0))
+        made = _lines(*_lone(op, names, 0, values))
     elif count == 2:
-        made = _lines("if _n1 is None:", *_lines(*_lone(op, names, 0)), "elif _n0 is None:")
-        made += _lines(*_lines(*_lone(op, names, 1)), "else:", *every)
+        made = _lines("if _n1 is None:", *_lines(*_lone(op, names, 0, values)), "elif _n0 is None:")
+        made += _lines(*_lines(*_lone(op, names, 1, values)), "else:", *every)
     else:
         made = every
     if op.kind != "pointwise":  # integers have no derivative
@@ -295,19 +334,19 @@ def _lines(*lines: str) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def _lone(op: Any, names: Sequence[str], i: int) -> list[str]:
+def _lone(op: Any, names: Sequence[str], i: int, values: dict[str, str]) -> list[str]:
     """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
-    return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *_saves(op, names, i)]
+    return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *_saves(op, names, i, values)]
 
 
-def _saves(op: Any, names: Sequence[str], only: int | None) -> list[str]:
+def _saves(op: Any, names: Sequence[str], only: int | None, values: dict[str, str]) -> list[str]:
     """Lines that keep on the node what its rules need."""
     lines = []
     for each in op.saved():
         if only is None and len(each.rules) < len(names) > 2:
-            lines += [f"if {_any_place(each.rules)}:", *_lines(*_store(op, each, names, only))]
+            lines += [f"if {_any_place(each.rules)}:", *_lines(*_store(op, each, names, only, values))]
         elif only is None or only in each.rules:
-            lines += _store(op, each, names, only)
+            lines += _store(op, each, names, only, values)
     return lines
 
 
@@ -336,7 +375,7 @@ def _facts(op: Any, names: Sequence[str]) -> list[str]:
             "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]  # fmt: skip
 
 
-def _store(op: Any, each: Any, names: Sequence[str], only: int | None) -> list[str]:
+def _store(op: Any, each: Any, names: Sequence[str], only: int | None, values: dict[str, str]) -> list[str]:
     """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
     slot = f"_node.s_{each.name}"
     if each.kind == "result":
@@ -353,4 +392,4 @@ def _store(op: Any, each: Any, names: Sequence[str], only: int | None) -> list[s
         "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
         "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
     }  # fmt: skip
-    return [f"{slot} = {sources.get(each.kind) or op.params[each.index]}"]
+    return [f"{slot} = {sources.get(each.kind) or values[op.params[each.index]]}"]

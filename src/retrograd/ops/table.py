@@ -27,7 +27,7 @@ import numpy
 
 from ..core.where import MARK
 from . import calls, refusals
-from .generate import Front, specialise
+from .generate import AXIS, NEW_AXIS, Front, specialise
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
@@ -112,7 +112,8 @@ def op(
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
-    condition holds and the operands are float32 or float64 arrays of NumPy (and what names in it mean). The kernel checks
+    condition holds and the operands are float32 or float64 arrays of NumPy, for a view any arrays of NumPy (and what
+    names in it mean). The kernel checks
     its arguments and raises torch's errors itself.
     """
 
@@ -142,11 +143,11 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
-    does not have.
+    does not have or has in another form (see :class:`Front`).
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else _fronted(quick.op, Front(quick.op, target, guard, fixed))
+        shown = target if quick is None else fronted(target, quick, guard, **fixed)
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -155,6 +156,11 @@ def surface(
         return target
 
     return declare
+
+
+def fronted(target: Callable[..., Any], quick: Operation, guard: str = "", **fixed: Any) -> Any:
+    """``target`` with a quick way (see :func:`surface`)."""
+    return _fronted(quick.op, Front(quick.op, target, guard, fixed))
 
 
 def _fronted(op: Op, front: Front, public: str = "") -> Any:
@@ -251,5 +257,5 @@ def operator_form(function: Any) -> Any:
     return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
 
 
-__all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip
+__all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted", "op", "operator_form",
+           "pointwise", "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip
