@@ -7,7 +7,9 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 ``_cell``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
 ``_count``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
             and a list costs 50 ns), empty in inference mode
-``_view``   what it is a view of (``views.View``), or None
+``_view``   the tensor that it is a view of (never itself a view), or None
+``_seen``   of a view: the version at which its place in the graph was right
+``_made``   of a view: in which mode it was made, or by what kind of operation (see ``views``)
 ``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
 """
 
@@ -24,9 +26,6 @@ from .dtypes import dtype
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size
-
-if TYPE_CHECKING:
-    from .views import View
 
 new = object.__new__
 
@@ -73,14 +72,16 @@ class Tensor:
     PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_node", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_made", "_node", "_seen", "_view")
     __module__ = "torch"
 
     _array: Any
     _count: list[Any] | tuple[()] | None
     _grad: Any
     _node: Any
-    _view: View | None
+    _view: Tensor | None
+    _seen: int
+    _made: int
     construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
     current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
@@ -228,7 +229,7 @@ class Tensor:
         """Whether what is done with this tensor is recorded, so that gradients can be computed."""
         if self._node is not None or self._view is None:
             return self._node is not None
-        return self._view.base._node is not None and self._array.dtype.kind in "fcV"
+        return self._view._node is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
@@ -429,7 +430,7 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of."""
-        return None if self._view is None else self._view.base
+        return self._view
 
     def _is_view(self) -> bool:
         return self._view is not None

@@ -376,7 +376,10 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
         raise TypeError("as_subclass(): argument 'cls' (position 1) must be a subclass of torch.Tensor")
     shown = LEVEL[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
-    out._array, out._node, out._cell, out._view, out._grad = shown._array, shown._node, shown._cell, shown._view, None
+    out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None
+    out._view = shown._view
+    if shown._view is not None:
+        out._made, out._seen = shown._made, shown._seen
     return out
 
 

@@ -38,9 +38,9 @@ AXIS, NEW_AXIS = "axis", "new axis"
 class Front:
     """A surface that a block may stand in for: called in the common way it does the block's work itself, in generated
     code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what the block's expression asks
-    for). ``fixed``: the block's parameters that are not the surface's: a value, AXIS, or a function, which is given the
-    array and those arguments of the surface that it names (or the ones without a name), and raises where the call is
-    not a common one.
+    for). ``fixed``: the block's parameters that the surface does not have or has in another form: a value, AXIS, an
+    expression of the surface's arguments, or a function, which is given the array and those of these arguments that it
+    names (or the ones without a name). What raises an error is no common call.
     """
 
     def __init__(self, op: Any, surface: Any, guard: str, fixed: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class Front:
         """How the block's parameters are called in the written code."""
         found = {each: each for each in self.op.params}
         for each, value in self.fixed.items():
-            found[each] = f"_p_{each}" if value in (AXIS, NEW_AXIS) or callable(value) else repr(value)
+            found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else repr(value)
         return found
 
     def readings(self) -> list[str]:
@@ -87,6 +87,8 @@ class Front:
             elif callable(value):
                 asked = self.spread or ", ".join(arguments(value)[1:])
                 lines.append(f"_p_{each} = read_{each}(_a0, {asked})")
+            elif value.__class__ is str:
+                lines.append(f"_p_{each} = {value}")
         return lines
 
 
@@ -100,7 +102,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
-        next_number=next_number, _getframe=sys._getframe, Node=node_class(op), view_of=view_of, View=views.View,
+        next_number=next_number, _getframe=sys._getframe, Node=node_class(op), view_of=view_of,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite,
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
@@ -249,7 +251,8 @@ def _caller(op: Any, front: Front | None = None, public: str = "") -> list[str]:
         strange = "_u or " * (count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
         lines.append(f"        if {strange}: ({operands}{',' * (count == 1)}), _d = unite(op, taken, {operands})")
     lines.append(f"        _r = {call}")
-    lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
+    if op.kind != "view":
+        lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
     if op.in_order:
         lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
     lines += _view_result(names) if op.kind == "view" else _fresh_result()
@@ -301,12 +304,12 @@ def _fresh_result() -> list[str]:
 def _view_result(names: Sequence[str]) -> list[str]:
     return [
         f"        if not recording(): return view_of({names[0]}, _r)",
-        f"        _y, _v, _o, _c = new(Tensor), new(View), {names[0]}._view, {names[0]}._count",
+        f"        _y, _b, _c = new(Tensor), {names[0]}._view, {names[0]}._count",
         f"        if _c is None: _c = {names[0]}._count = [0, None]",
-        "        _y._array, _y._count, _y._view = _r, _c, _v",
+        "        _y._array, _y._count, _y._seen = _r, _c, _c[0]",
         "        _y._node = _y._grad = None",
-        f"        _v.base, _v.made = ({names[0]}, 0) if _o is None else (_o.base, _o.made)",
-        "        _v.seen = _c[0]",
+        f"        if _b is None: _y._view, _y._made = {names[0]}, 0",
+        f"        else: _y._view, _y._made = _b, {names[0]}._made",
     ]
 
 

@@ -70,9 +70,8 @@ def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
 _SEQUENCES = (tuple, list, Size)
 
 
-def _sizes(array: Any, given: tuple[Any, ...]) -> Any:
-    """``spread`` for the common way: NumPy will refuse what are no ints."""
-    return given[0] if len(given) == 1 and given[0].__class__ in _SEQUENCES else given
+#: ``spread`` for the common way, as an expression: NumPy will refuse what are no ints.
+_SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 
 
 # -- view and its kin ------------------------------------------------------------------------------------------------
@@ -155,7 +154,7 @@ def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(function=False, quick=view_block, guard="inline", size=_sizes)
+@surface(function=False, quick=view_block, guard="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
     if size and isinstance(size[0], dtypes.dtype):
@@ -219,7 +218,7 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(quick=view_block, guard="inline", size=_sizes)
+@surface(quick=view_block, guard="inline", size=_SIZES.format("shape"))
 def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy."""
     size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
@@ -378,7 +377,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 # -- Stretching ------------------------------------------------------------------------------------------------------
 
 
-@surface(function=False, name="expand", quick=expand, size=_sizes)
+@surface(function=False, name="expand", quick=expand, size=_SIZES.format("size"))
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
     return expand(input, spread("expand", size, "size", kwargs))
