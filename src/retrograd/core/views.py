@@ -58,7 +58,7 @@ def current(x: Tensor, asked: bool = False) -> Any:
     for by the user.
     """
     base, node = x._view, x._node
-    if base is None or x._cell is None:
+    if base is None or (node is None and base._node is None) or x._cell is None:
         return node
     if x._seen == x._cell[0]:
         return node if node is not None or base._node is None else _unrecorded(x)

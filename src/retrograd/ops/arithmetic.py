@@ -24,6 +24,8 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
     """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
+    if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
+        return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
@@ -167,7 +169,7 @@ def _rounding(mode: str | None) -> Any:
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
 
 
-@surface(aliases=("divide_",), function=False)
+@surface(aliases=("divide_",), function=False, quick=div_true, over=True)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -> Tensor:
     """In-place version of :func:`div`."""
     kind = div_true if rounding_mode is _NOT_GIVEN else _rounding(rounding_mode)
@@ -312,8 +314,8 @@ def _abs_in_place(input: Tensor) -> Tensor:
     return modify(abs.op, (input,), ())
 
 
-surface(name="abs_")(_abs_in_place)
-surface(name="absolute_", function=False)(_abs_in_place)
+surface(name="abs_", quick=abs, over=True)(_abs_in_place)
+surface(name="absolute_", function=False, quick=abs, over=True)(_abs_in_place)
 
 
 @pointwise(no_slope, in_place="method")
@@ -408,7 +410,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     """``self + value * tensor1 * tensor2``, element by element."""
     if value == 1:
         return self + tensor1 * tensor2
-    return self + (int(value) if self.dtype.kind in "iu" else value) * tensor1 * tensor2
+    return self + np.asarray(value).astype(self.dtype) * tensor1 * tensor2
 
 
 @pointwise(

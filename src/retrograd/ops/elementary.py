@@ -10,11 +10,11 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from .calls import check_cast, in_place_form, modify
+from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch
 from .rules import check_parts, not_implemented, operand_kinds, real_only
-from .table import ARRAYS, TENSORS, op, pointwise, surface, variant
+from .table import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
 
 F: Any = TENSORS
 

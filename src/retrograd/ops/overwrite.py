@@ -8,17 +8,20 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
-from ..core.views import bump, check_in_place, check_partial_overlap
-from .calls import at_hand, modify
+from ..core.views import check_in_place, check_partial_overlap
+from .calls import modify
 from .cast import type_name
 from .inner import expand
-from .promote import mismatch
+from .promote import mismatch, storable
 from .table import ARRAYS, TENSORS, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
 
 
-@op(name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True)
+@op(
+    name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
+    over=("src.ndim <= self.ndim", "self[...] = src"),
+)  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     """``src``, in the shape and dtype of ``self``."""
     if src.dtype.kind == "c" and self.dtype.kind not in "bc":
@@ -29,7 +32,7 @@ def copy_block(np: Any, self: Any, src: Any, /) -> Any:
 copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
 
 
-@surface(function=False)
+@surface(function=False, quick=copy_block, over=True)
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
     if not isinstance(src, Tensor):
@@ -51,7 +54,10 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
         raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
 
 
-@op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
+@op(
+    name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
+    over=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
+)  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """``value`` everywhere."""
     return np.full(self.shape, dtypes.converted(value, self.dtype))
@@ -76,7 +82,7 @@ def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
 
 
-@surface()
+@surface(quick=fill_block, over=True)
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
     if isinstance(value, Tensor):
@@ -94,7 +100,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
-@op(name="zero_block", backward="ZeroBackward0", function=False, method=False)
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, over=("True", "self.fill(0)"))
 def zero_block(np: Any, self: Any, /) -> Any:
     """Zeros."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
@@ -103,13 +109,9 @@ def zero_block(np: Any, self: Any, /) -> Any:
 zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@surface()
+@surface(quick=zero_block, over=True)
 def zero_(input: Tensor) -> Tensor:
     """Overwrite every element with 0."""
-    if at_hand(input):
-        input._array.fill(0)
-        bump(input)
-        return input
     return modify(zero_block.op, (input,), ())
 
 
@@ -175,9 +177,19 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
     return numpy.broadcast_shapes(mask.shape, x.shape)
 
 
-@op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True)
+@op(
+    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True,
+    over=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
+          {"storable": storable}),
+)  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with a number where ``mask`` is true."""
+    if mask.dtype.kind != "b":
+        raise TypeError("a mask is made of booleans")
+    if mask.shape == self.shape and storable(value, self.dtype):
+        out = self.copy()
+        out[mask] = value
+        return out
     _together(mask, self)
     return np.ascontiguousarray(np.where(mask, dtypes.converted(value, self.dtype), self))
 
@@ -215,14 +227,14 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
     return masked_fill_number, (input, mask), (value,)
 
 
-@surface()
+@surface(quick=masked_fill_number, guard="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true."""
     call, tensors, params = _masked_fill(input, mask, value)
     return call(*tensors, *params)
 
 
-@surface(function=False)
+@surface(function=False, quick=masked_fill_number, over=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of :func:`masked_fill`."""
     call, tensors, params = _masked_fill(input, mask, value)

@@ -27,7 +27,8 @@ import numpy
 
 from ..core.where import MARK
 from . import calls, refusals
-from .generate import AXIS, NEW_AXIS, Front, specialise
+from .callers import AXIS, NEW_AXIS, Front
+from .generate import specialise
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 
 
@@ -103,6 +104,7 @@ def op(
     in_place: bool | str = False,
     aliases: Sequence[str] = (),
     inline: tuple[Any, ...] | None = None,
+    over: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -122,6 +124,7 @@ def op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline,
+            over=over,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
 
@@ -136,6 +139,7 @@ def surface(
     aliases: Sequence[str] = (),
     quick: Operation | None = None,
     guard: str = "",
+    over: bool = False,
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
@@ -143,11 +147,12 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
-    does not have or has in another form (see :class:`Front`).
+    does not have or has in another form (see :class:`Front`); ``over``: the block's result replaces what its first tensor
+    held.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else fronted(target, quick, guard, **fixed)
+        shown = target if quick is None else fronted(target, quick, guard, over, **fixed)
         for each in (name or target.__name__, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -158,15 +163,15 @@ def surface(
     return declare
 
 
-def fronted(target: Callable[..., Any], quick: Operation, guard: str = "", **fixed: Any) -> Any:
+def fronted(target: Callable[..., Any], quick: Operation, guard: str = "", over: bool = False, **fixed: Any) -> Any:
     """``target`` with a quick way (see :func:`surface`)."""
-    return _fronted(quick.op, Front(quick.op, target, guard, fixed))
+    return _fronted(quick.op, Front(quick.op, target, guard, fixed, over))
 
 
 def _fronted(op: Op, front: Front, public: str = "") -> Any:
     """The public function of a surface with a quick way."""
-    made, target = _stub(op, front, public), front.surface
-    del made.op, made.derivative
+    made, target = _stub(op, front, public, front.over), front.surface
+    del made.op, made.derivative, made.over
     made.__name__, made.__qualname__, made.__doc__ = target.__name__, target.__qualname__, target.__doc__
     made.__module__, made.__wrapped__, made.front = target.__module__, target, front
     return made
@@ -184,10 +189,18 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
         if method:
             METHODS[each] = method_form
         if in_place:
-            form = METHODS[each + "_"] = calls.in_place_form(op, each + "_")
+            form = METHODS[each + "_"] = in_place_form(op, each + "_")
             if in_place == "function" or (in_place is True and len(op.tensors) == 1):
                 FUNCTIONS[each + "_"] = form
     return public
+
+
+def in_place_form(op: Op, name: str) -> Any:
+    """The function ``name``, which writes the result of ``op`` into its first tensor."""
+    made = _stub(op, calls.apply_in_place, over=True)
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
+    return made
 
 
 def _first_call(*args: Any, **kwargs: Any) -> Any:
@@ -195,14 +208,15 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)  # noqa: F821
 
 
-def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
+def _stub(op: Op, slow: Any = calls.apply, public: str = "", over: bool = False) -> Any:
     """A function of ``op``. Its code is generated when it is first called (see ``generate.py``).
 
-    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
+    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
+    whether it overwrites its first tensor.
     """
     space: dict[str, Any] = {
         "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
-        "public": public,
+        "public": public, "over": over,
     }  # fmt: skip
     made = FunctionType(_first_call.__code__, space, op.name)
     space["function"] = made
@@ -211,6 +225,7 @@ def _stub(op: Op, slow: Any = calls.apply, public: str = "") -> Any:
     made.__qualname__ = op.name
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
+    made.over = over  # type: ignore[attr-defined]
     op.forms.append((made, slow))
     return made
 
@@ -222,8 +237,10 @@ def public_form(function: Any, space: str, name: str) -> Any:
     op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
     if op is not None:
         public = "method" if space == "Tensor" else "function"
-        slow = refusals.explained(calls.apply_method if space == "Tensor" else calls.apply, op, space, name)
-        return _stub(op, slow, public)
+        run = calls.apply_in_place if function.over else calls.apply_method if space == "Tensor" else calls.apply
+        made = _stub(op, refusals.explained(run, op, space, name), public, function.over)
+        made.__name__, made.__qualname__, made.__doc__ = function.__name__, function.__qualname__, function.__doc__
+        return made
     if front is not None:
         return _fronted(front.op, front.behind(refusals.guarded(front.surface, space, name)), public)
     return refusals.guarded(function, space, name)
@@ -254,8 +271,11 @@ def operator_form(function: Any) -> Any:
     op = getattr(function, "op", None)
     if op is None:
         return calls.guarded(function)
+    if function.over:
+        return _stub(op, calls.apply_in_place_operator, over=True)
     return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
 
 
-__all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted", "op", "operator_form",
-           "pointwise", "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip
+__all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",
+           "in_place_form", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "surface",
+           "variant"]  # fmt: skip
