@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtypes import c_name
+from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
@@ -353,15 +353,24 @@ def sgn(np: Any, self: Any, /) -> Any:
 # -- Of three ----------------------------------------------------------------------------------------------------------
 
 
+def _same_dtype(input: Any, *others: Any) -> None:
+    for each, name in zip(others, ("end", "weight"), strict=False):
+        if each.dtype != input.dtype:
+            wanted, given = (c_name(of(array.dtype)) for array in (input, each))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
+
+
 @pointwise(
     lambda F, g, weight: g * (1 - weight),
     lambda F, g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
-    refuses=("lerp_kernel_scalar", "bi"), numbers=False,
+    refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """``self + weight * (end - self)`` with a number."""
-    return lerp_tensor.op.kernel(np, self, end, weight)
+    if weight.__class__ is complex or not -0.5 < weight < 0.5:
+        return lerp_tensor.op.kernel(np, self, end, weight)
+    return self + weight * (end - self)
 
 
 @pointwise(
@@ -369,7 +378,7 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     lambda F, g, weight: g * weight,
     lambda F, g, self, end: g * (end - self),
     name="lerp_tensor", backward="LerpBackward1", function=False, method=False, in_place=False,
-    refuses=("lerp_kernel_tensor", "bi"), numbers=False,
+    refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
 def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
     """``self + weight * (end - self)``, element by element."""
@@ -377,24 +386,15 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
 
 
-def _same_dtype(input: Any, *others: Any) -> None:
-    for each in others:
-        if isinstance(each, Tensor) and isinstance(input, Tensor) and each.dtype is not input.dtype:
-            name = "`end`" if each is others[0] else "`weight`"
-            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for {name} but got dtype {c_name(each.dtype)}")
-
-
-@surface()
+@surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1."""
-    _same_dtype(input, end, weight)
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight, out=out)
 
 
-@surface(function=False)
+@surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)
 def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """In-place version of :func:`lerp`."""
-    _same_dtype(input, end, weight)
     if isinstance(weight, Tensor):
         return modify(lerp_tensor.op, (input, end, weight), ())
     return modify(lerp_number.op, (input, end), (weight,))

@@ -174,7 +174,7 @@ def _refuse(op: Any, common: dtypes.dtype) -> None:
 def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.dtype) -> None:
     """Refuse what can not be written into ``x``, before anything is calculated."""
     shapes = [each._array.shape for each in tensors if isinstance(each, Tensor)]
-    if any(shape != x._array.shape for shape in shapes):
+    if any([shape != x._array.shape for shape in shapes]):
         error = broadcast_error(tensors)
         if error is not None:
             raise error
@@ -274,7 +274,7 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need."""
     for each in op.saved():
-        if not any(node.edges[i] is not None for i in each.rules):
+        if not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name
         if each.kind == "parameter":
@@ -332,31 +332,32 @@ def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any
     return modify(op, tensors, params) if all(map(belongs, tensors)) else NotImplemented
 
 
-def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], backward: Any = None) -> Tensor:
+def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
     """Write the result of ``op`` into its first tensor, and record that."""
     x = tensors[0]
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
-    tensors = tuple(as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors))
-    special = innermost(tensors)
-    if special is not None:
-        special.process(op, tensors, params, True)
-        return x
-    recorded = recording() and op.has_rules and any(isinstance(each, Tensor) and each.requires_grad for each in tensors)
+    if not all([each.__class__ is Tensor for each in tensors]):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
+        tensors = tuple([as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors)])
+        special = innermost(tensors)
+        if special is not None:
+            special.process(op, tensors, params, True)
+            return x
+    graded = recording() and any([isinstance(each, Tensor) and each.requires_grad for each in tensors])
+    recorded = graded and op.has_rules
     check_in_place(x, recorded)
-    edges = tuple(current(each) if isinstance(each, Tensor) else None for each in tensors)
+    edges = [current(each) if isinstance(each, Tensor) else None for each in tensors] if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
-    if isinstance(result, numpy.generic):
-        result = numpy.asarray(result)
-    _check_writable(op, x, result)
-    if recorded and any(each.kind == "tensor" for each in op.saved()):
+    _check_shape(x, result.shape)
+    check_cast(dtypes.of(result.dtype), x.dtype)
+    if recorded and any([each.kind == "tensor" for each in op.saved()]):
         # What is overwritten, or shares memory with it, is kept as it was.
-        arrays = tuple(
+        arrays = [
             each.copy() if isinstance(tensor, Tensor) and tensor._cell is x._cell and each is tensor._array else each
             for each, tensor in zip(arrays, tensors, strict=True)
-        )
+        ]
     x._array[...] = result
     bump(x)
     if recorded:
@@ -372,14 +373,9 @@ def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
         raise RuntimeError(f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
-def _check_writable(op: Any, x: Tensor, result: Any) -> None:
-    _check_shape(x, result.shape)
-    check_cast(dtypes.of(result.dtype), x.dtype)
-
-
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
     """Refuse to write numbers of dtype ``source`` where ``target`` would lose their category."""
-    if not dtypes.can_cast(source, target):
+    if source is not target and not dtypes.can_cast(source, target):
         raise RuntimeError(
             f"result type {dtypes.scalar_name(source)} can't be cast to the desired output type "
             f"{dtypes.scalar_name(target)}"

@@ -137,8 +137,13 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
     if min is not None:
-        self = np.maximum(self, np.asarray(min).astype(self.dtype))
-    return self if max is None else np.minimum(self, np.asarray(max).astype(self.dtype))
+        self = np.maximum(self, _bound(np, min, self.dtype))
+    return self if max is None else np.minimum(self, _bound(np, max, self.dtype))
+
+
+def _bound(np: Any, bound: Any, dtype: Any) -> Any:
+    """A number as an array of ``dtype``."""
+    return np.asarray(bound, dtype) if dtype.kind == "f" else np.asarray(bound).astype(dtype)
 
 
 @pointwise(
@@ -195,13 +200,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is below."""
-    return np.maximum(self, np.asarray(bound).astype(self.dtype))
+    return np.maximum(self, _bound(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is above."""
-    return np.minimum(self, np.asarray(bound).astype(self.dtype))
+    return np.minimum(self, _bound(np, bound, self.dtype))
 
 
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
@@ -273,37 +278,41 @@ def _clamp_in_place(call: _Call) -> Tensor:
     return modify(block.op, tensors, params)
 
 
-@surface(aliases=("clip",))
+#: What bounds are in the common way.
+_BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
+
+
+@surface(aliases=("clip",), quick=clamp_scalar, guard=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
     return _clamped(_clamp_call(input, min, max), out)
 
 
-@surface(aliases=("clip_",))
+@surface(aliases=("clip_",), quick=clamp_scalar, guard=_BOUNDS, over=True)
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
     return _clamp_in_place(_clamp_call(input, min, max))
 
 
-@surface()
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``min`` where it is below."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar), out)
 
 
-@surface()
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``max`` where it is above."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar), out)
 
 
-@surface()
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", over=True, bound="min")
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of :func:`clamp_min`."""
     return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@surface()
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", over=True, bound="max")
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of :func:`clamp_max`."""
     return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
