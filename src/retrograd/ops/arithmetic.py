@@ -16,6 +16,7 @@ from .table import pointwise, surface
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
+    over=("alpha.__class__ is float", "self += other * asarray(alpha, self.dtype)"),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
@@ -44,7 +45,9 @@ def _no_booleans(*operands: Any) -> None:
         raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
 
 
-@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans)
+@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
+    over=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
+)  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
@@ -405,6 +408,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     lambda F, g, tensor2, value: g * (tensor2 * value),
     lambda F, g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
@@ -417,6 +421,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     1,
     lambda F, g, tensor2, value: g * (value / tensor2),
     lambda F, g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 / tensor2``, element by element."""

@@ -193,6 +193,13 @@ class Text:
                     for k, each in enumerate(self.op.params)]  # fmt: skip
         return f"kernel({', '.join(['np', self.arrays(), *keywords])})"
 
+    def ufunc(self, *more: str) -> str:
+        """The call of the ufunc. A number becomes an array first: NumPy takes longer to do that by itself."""
+        arrays = [f"_a{i}" for i in range(self.count)]
+        if self.count == 2 and self.op.numbers:
+            arrays[1] = f"_a1 if _a1 is not {self.names[1]} else asarray(_a1, _d)"
+        return f"ufunc({', '.join([*arrays, *more])})"
+
     def at_defaults(self) -> str:
         """The condition that the parameters are what they are by default, if there are any."""
         return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
@@ -237,7 +244,7 @@ class Text:
         op, call, guard = self.op, self.kernel(), ""
         if op.ufunc is not None:
             plain = self.at_defaults()
-            call = f"ufunc({self.arrays()})" + (f" if {plain} else {call}" if plain else "")
+            call = self.ufunc() + (f" if {plain} else {call}" if plain else "")
         elif op.inline is not None:
             guard, inlined = (self.said(each) for each in op.inline[:2])
             if op.kind == "general":
@@ -324,18 +331,22 @@ class Text:
 
     def overwriting(self) -> list[str]:
         """Lines that calculate and write."""
-        op = self.op
+        op, ways = self.op, []
         if op.over is not None:
             guard, statement = (self.said(each) for each in op.over[:2])
-            return [statement] if guard == "True" else [f"if not ({guard}): raise ValueError", statement]
+            if op.kind == "general":
+                return [statement] if guard == "True" else [f"if not ({guard}): raise ValueError", statement]
+            ways = [(" and ".join(["not _u"] * (self.count > 1) + ["(_d is F32 or _d is F64)", guard]), [statement])]
         lines = [f"_r = {self.kernel()}", "if _r.shape != _o.shape or _r.dtype.kind != _d.kind: raise ValueError"]
         lines = ["_o = _a0", *self.united("_t"), *lines, "_o[...] = _r", "_a0 = _o"]
-        if op.ufunc is None:
-            return lines
-        # What a user has made of NumPy's warnings: an error that comes when all is written.
-        usual = " and ".join(filter(None, [f"not ({self.strange()})", self.at_defaults()]))
-        direct = ["try: " + f"ufunc({self.arrays()}, out=_a0)", "except Warning: pass"]
-        return [f"if {usual}:", *_lines(*direct), "else:", *_lines(*lines)]
+        if op.ufunc is not None:
+            # What a user has made of NumPy's warnings: an error that comes when all is written.
+            direct = ["try: " + self.ufunc("out=_a0"), "except Warning: pass"]
+            ways.insert(0, (" and ".join(filter(None, [f"not ({self.strange()})", self.at_defaults()])), direct))
+        found: list[str] = []
+        for condition, way in ways:
+            found += [f"{'el' * bool(found)}if {condition}:", *_lines(*way)]
+        return [*found, "else:", *_lines(*lines)] if found else lines
 
     # -- The node
 

@@ -155,7 +155,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     return pow_scalar(input.to(target), exponent, out=out)
 
 
-@surface(function=False)
+@surface(function=False, quick=pow_scalar, guard="exponent.__class__ in NUMBERS", over=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):

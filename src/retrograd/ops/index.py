@@ -29,51 +29,81 @@ from .table import op, surface
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """``x[index]``."""
     kind = index.__class__
-    if kind is int:  # the common case first
-        shape = self._array.shape
-        if shape:
-            return select_block(self, 0, _in_range(index, shape[0], 0))
-    viewed, picks = viewed_by(self, index)
+    if kind is slice and self._array.ndim:
+        return slice_block(self, 0, *_bounds(index, self._array.shape[0]))
+    if kind is tuple and not _in_graph(self) and (found := _part_of(self._array, index)) is not None:
+        return view_of(self, found)
+    viewed, picks = (self, [index]) if kind is Tensor and _picks(index) else viewed_by(self, index)
     if not picks:
-        if viewed is not self:
-            return viewed
-        return slice_block(self, 0, 0, self._array.shape[0], 1) if kind is slice else alias(self)
-    return pick(viewed, _spread(picks, viewed))
+        return alias(self) if viewed is self else viewed
+    return pick(viewed, picks)
+
+
+def _in_graph(x: Tensor) -> bool:
+    """Whether what is done with ``x`` now is recorded."""
+    return recording() and (x._node is not None or (x._view is not None and x._view._node is not None))
+
+
+def _part_of(array: Any, index: tuple[Any, ...]) -> Any:
+    """The part of an array at an index of integers and slices, which NumPy understands as PyTorch does, else None."""
+    whole = array.__class__ is numpy.ndarray
+    for each in index:
+        kind = each.__class__
+        if kind is slice:
+            whole = whole and each.step is None
+        elif each is Ellipsis:
+            index = (*index, 0)[:-1] if 0 else index
+        elif kind is not int:
+            return None
+    if not whole:
+        return None
+    try:
+        return array[index if Ellipsis in index else (*index, Ellipsis)]  # so that an element is an array, too
+    except IndexError:
+        return None
 
 
 def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """The view that the basic parts of ``index`` make of ``x``, and the tensors that pick of its dimensions (or None)."""
-    items = _items(index)
-    used = sum(map(_takes, items))
-    if used > x._array.ndim:
+    items = index if index.__class__ is tuple else _items(index)
+    rest = x._array.ndim - sum([_takes(each) for each in items])
+    if rest < 0:
         raise _too_many(x, index)
-    if any(each is Ellipsis for each in items):
-        items = _filled(items, x._array.ndim - used)
-    dim = 0
+    dim = position = 0
     picks: list[Any] = []
-    for position, item in enumerate(items):
-        if not (item is None or item.__class__ in _PLAIN):
-            item = _part(item)
-        if item is None:
-            x = unsqueeze_block(x, dim)
-        elif item.__class__ is bool:
-            x = unsqueeze_block(x, dim)
-            item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
-        elif item.__class__ is int:
-            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position))
+    for item in items:
+        if item is Ellipsis:
+            if rest < 0:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            picks += [None] * rest
+            dim, position, rest = dim + rest, position + rest, -1
             continue
-        elif item.__class__ is slice:
-            first, last, step = _bounds(item, x._array.shape[dim])
+        position += 1
+        kind = item.__class__
+        if kind not in _PLAIN:
+            item = _part(item)
+            kind = item.__class__
+        if kind is int:
+            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position - 1))
+            continue
+        if kind is slice:
+            size = x._array.shape[dim]
+            first, last, step = _bounds(item, size)
             # What shows all of a dimension shows the tensor itself.
-            if not (item.start in (None, 0) and last == x._array.shape[dim] and step == 1):
+            if not (last == size and step == 1 and item.start in (None, 0)):
                 x = slice_block(x, dim, first, last, step)
             item = None
+        elif item is None:
+            x = unsqueeze_block(x, dim)
+        elif kind is bool:
+            x = unsqueeze_block(x, dim)
+            item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
         picks.append(item)
         dim += 1 if item is None else _takes(item)
-    return x, picks if any(each is not None for each in picks) else []
+    return x, picks if any([each is not None for each in picks]) else []
 
 
-_PLAIN = (int, slice, bool)
+_PLAIN = (int, slice, bool, None.__class__)
 
 
 def _too_many(x: Tensor, index: Any) -> IndexError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
@@ -130,9 +132,19 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
     return (x >= low) if high is None else (x >= low) & (x <= high)
 
 
+def _clamp_over(x: Any, low: Any, high: Any) -> None:
+    """Clamp an array of floats in place."""
+    found = x
+    if low is not None:
+        found = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
+    if high is not None:
+        numpy.minimum(found, numpy.asarray(high, x.dtype), out=x)
+
+
 @pointwise(
     lambda F, g, self, min, max: F.where_else(_in_bounds(self, min, max), g),
     name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
+    over=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""

@@ -61,6 +61,7 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
+    over: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
 
@@ -71,14 +72,15 @@ def pointwise(
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
     integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
     (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
-    function too (``"method"``, ``"function"``: PyTorch has it otherwise).
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``over``: a condition, and a statement that
+    overwrites the first operand, for float32 and float64 arrays of NumPy (and what names in it mean).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers)  # fmt: skip
+                refuses=refuses, numbers=numbers, over=over)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -115,8 +117,8 @@ def op(
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
     condition holds and the operands are float32 or float64 arrays of NumPy, for a view any arrays of NumPy (and what
-    names in it mean). The kernel checks
-    its arguments and raises torch's errors itself.
+    names in it mean); ``over``: likewise a statement that overwrites the first. The kernel checks its arguments and
+    raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
