@@ -540,6 +540,11 @@ def memory_of(array: Any) -> Any:
     return owner
 
 
+def share_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays lie in the same memory (if not at the same place in it)."""
+    return a is b if a.base is None and b.base is None else memory_of(a) is memory_of(b)
+
+
 def address(array: Any) -> int:
     """The address of the first element of ``array``."""
     return int(array.ctypes.data if devices.device_of(array) is CPU else array.data.ptr)

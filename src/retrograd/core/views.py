@@ -30,7 +30,7 @@ from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
-from .tensor import Tensor, address, element_strides, memory_of
+from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
 #: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
@@ -231,7 +231,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any]) -> None:
         if not isinstance(other, Tensor) or other._array is array:
             continue
         source = other._array
-        if (source.base is None and array.base is None) or memory_of(source) is not memory_of(array):
+        if not share_memory(source, array):
             continue
         if source.strides == array.strides and source.shape == array.shape and address(source) == address(array):
             continue
@@ -301,8 +301,10 @@ def _refuse_view(x: Tensor, what: str) -> None:
 
 def bump(x: Tensor) -> None:
     """Count a modification of the memory of ``x``, and remember the line of the user's program that made it."""
-    cell = x._cell
-    if cell is not None:
+    cell = x._count
+    if cell is None:
+        cell = x._count = [0, None]
+    if cell:
         cell[0] += 1
         cell[1] = where.caller()
 

@@ -325,7 +325,7 @@ class Text:
         """Lines that leave memory in which elements meet to the readable way."""
         lines = [f"if _a0.base is not None and 0 in _a0.strides: {self.slow}"]
         for i in range(1, self.count):
-            owners = f"(_a0.base is not None or _a{i}.base is not None) and memory_of(_a{i}) is memory_of(_a0)"
+            owners = f"(_a0.base is not None or _a{i}.base is not None) and share_memory(_a{i}, _a0)"
             lines.append(f"if {self.if_tensor(i)}_a{i} is not _a0 and {owners}: {self.slow}")
         return lines
 

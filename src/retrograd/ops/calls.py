@@ -20,7 +20,7 @@ from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wr
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
 from .interpret import innermost
 from .nodes import FIXED, node_class
-from .promote import F32, NUMBERS, broadcast_error, common_dtype
+from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -320,6 +320,15 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 
 
 # --- In place, and into a given tensor ------------------------------------------------------------------------------
+
+
+def bare(x: Any) -> bool:
+    """Whether ``x`` is a tensor on the CPU to which nothing happens here but to its array: it is in no graph."""
+    return (
+        x.__class__ in PLAIN
+        and x._array.__class__ is numpy.ndarray
+        and not (recording() and (x._node is not None or (x._view is not None and x._view._node is not None)))
+    )
 
 
 def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Tensor:

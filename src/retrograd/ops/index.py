@@ -13,13 +13,15 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, share_memory, wrap
+from ..core.views import bump, view_of
 from ..kernels import indexing
-from .calls import modify
+from .calls import bare, modify
 from .create import array_of
 from .inner import expand
 from .overwrite import copy_, fill_
 from .pieces import select_block, slice_block
+from .promote import NUMBERS, storable
 from .shape import alias, unsqueeze_block, view_block
 from .table import op, surface
 
@@ -31,36 +33,85 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     kind = index.__class__
     if kind is slice and self._array.ndim:
         return slice_block(self, 0, *_bounds(index, self._array.shape[0]))
-    if kind is tuple and not _in_graph(self) and (found := _part_of(self._array, index)) is not None:
-        return view_of(self, found)
-    viewed, picks = (self, [index]) if kind is Tensor and _picks(index) else viewed_by(self, index)
-    if not picks:
-        return alias(self) if viewed is self else viewed
-    return pick(viewed, picks)
+    if index is None:
+        return unsqueeze_block(self, 0)
+    if kind is tuple and (found := _part(self, index)) is not None:
+        return found
+    if kind is Tensor and 0 < index._array.ndim <= self._array.ndim:
+        return pick(self, [index])
+    viewed, picks = viewed_by(self, index)
+    if picks:
+        return pick(viewed, picks)
+    return alias(self) if viewed is self else viewed
 
 
-def _in_graph(x: Tensor) -> bool:
-    """Whether what is done with ``x`` now is recorded."""
-    return recording() and (x._node is not None or (x._view is not None and x._view._node is not None))
+def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
+    """The part of ``x`` at an index of integers and slices, else (or if there is none) None."""
+    key = _views_key(index)
+    if key is None:
+        return None
+    if bare(x):
+        try:
+            return view_of(x, x._array[key])
+        except (IndexError, TypeError):
+            return None
+    dim = 0
+    for position, item in enumerate(key, 1):  # recorded as one view of the other
+        shape = x._array.shape
+        if item is Ellipsis:
+            dim, before = len(shape) - len(key) + position, dim
+            if dim < before:
+                return None
+        elif dim >= len(shape):
+            return None
+        elif item.__class__ is int:
+            if not -shape[dim] <= item < shape[dim]:
+                return None
+            x = select_block(x, dim, item)
+        else:
+            if item.start is not None or item.stop is not None:
+                x = _sliced(x, item, dim)
+            dim += 1
+    return x
 
 
-def _part_of(array: Any, index: tuple[Any, ...]) -> Any:
-    """The part of an array at an index of integers and slices, which NumPy understands as PyTorch does, else None."""
-    whole = array.__class__ is numpy.ndarray
+def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
+    """A slice of dimension ``dim``: if it shows all of it the tensor itself."""
+    size = x._array.shape[dim]
+    first, last, step = _bounds(item, size)
+    if last == size and step == 1 and item.start in (None, 0):
+        return x
+    return slice_block(x, dim, first, last, step)
+
+
+def _views_key(index: tuple[Any, ...]) -> Any:
+    """An index of integers, slices and ``...`` for NumPy, which gives a view even of one element; else None."""
+    dots = False
     for each in index:
         kind = each.__class__
         if kind is slice:
-            whole = whole and each.step is None
+            if each.step is not None:
+                return None
         elif each is Ellipsis:
-            index = (*index, 0)[:-1] if 0 else index
+            dots = True
         elif kind is not int:
             return None
-    if not whole:
-        return None
-    try:
-        return array[index if Ellipsis in index else (*index, Ellipsis)]  # so that an element is an array, too
-    except IndexError:
-        return None
+    return index if dots else (*index, Ellipsis)
+
+
+def _picks_key(index: Any) -> Any:
+    """An index of slices, ``...`` and tensors that pick, for NumPy, where it means the same to it; else None."""
+    items = index if index.__class__ is tuple else (index,)
+    key = []
+    for each in items:
+        if each.__class__ is Tensor:
+            each = each._array
+            if each.ndim == 0 or not _are_common([each] * len(items)):
+                return None
+        elif each is not Ellipsis and (each.__class__ is not slice or each.step is not None):
+            return None
+        key.append(each)
+    return tuple(key)
 
 
 def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
@@ -71,6 +122,7 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         raise _too_many(x, index)
     dim = position = 0
     picks: list[Any] = []
+    picking = False
     for item in items:
         if item is Ellipsis:
             if rest < 0:
@@ -81,29 +133,29 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         position += 1
         kind = item.__class__
         if kind not in _PLAIN:
-            item = _part(item)
+            item = _part_of_index(item)
             kind = item.__class__
         if kind is int:
             x = select_block(x, dim, _in_range(item, x._array.shape[dim], position - 1))
             continue
         if kind is slice:
-            size = x._array.shape[dim]
-            first, last, step = _bounds(item, size)
-            # What shows all of a dimension shows the tensor itself.
-            if not (last == size and step == 1 and item.start in (None, 0)):
-                x = slice_block(x, dim, first, last, step)
-            item = None
+            x, item = _sliced(x, item, dim), None
         elif item is None:
             x = unsqueeze_block(x, dim)
         elif kind is bool:
             x = unsqueeze_block(x, dim)
             item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
         picks.append(item)
-        dim += 1 if item is None else _takes(item)
-    return x, picks if any([each is not None for each in picks]) else []
+        if item is None:
+            dim += 1
+        else:
+            picking = True
+            dim += _takes(item)
+    return x, picks if picking else []
 
 
 _PLAIN = (int, slice, bool, None.__class__)
+_TAKES = {int: 1, slice: 1, bool: 0, None.__class__: 0, Ellipsis.__class__: 0}
 
 
 def _too_many(x: Tensor, index: Any) -> IndexError:
@@ -150,7 +202,7 @@ def _is_part(item: Any) -> bool:
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
-def _part(item: Any) -> Any:
+def _part_of_index(item: Any) -> Any:
     """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub":
@@ -158,7 +210,7 @@ def _part(item: Any) -> Any:
             return bool(scalar) if item.dtype in MASKS else scalar
         return item
     if isinstance(item, numpy.ndarray):
-        return _part(wrap(item))
+        return _part_of_index(wrap(item))
     if isinstance(item, (Sequence, memoryview)):
         return wrap(_array_of_list(item))
     if hasattr(item, "__index__") and not isinstance(item, numpy.bool_):
@@ -195,7 +247,7 @@ def _array_of_list(item: Any) -> Any:
 
 
 def _bounds(item: slice, size: int) -> tuple[int, int, int]:
-    if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
+    if item.step is not None and hasattr(item.step, "__index__") and item.step.__index__() <= 0:
         raise ValueError("step must be greater than zero")
     first, last, step = item.indices(size)
     return first, max(first, last), step
@@ -203,8 +255,8 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 def _takes(item: Any) -> int:
     """How many dimensions a part of an index uses up."""
-    if item is None or item is Ellipsis or item.__class__ is bool:
-        return 0
+    if item.__class__ in _TAKES:
+        return _TAKES[item.__class__]
     if isinstance(item, Tensor) and item.dtype in MASKS:
         return item._array.ndim
     return 1
@@ -264,8 +316,29 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
-    """The elements of ``x`` at picked places."""
-    return index_block(x, _arrays(x, picks))
+    """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
+    arrays = tuple([None if each is None else each._array for each in picks])
+    if _are_common(arrays):
+        if not bare(x):
+            arrays = tuple([None if each is None else each.copy() for each in arrays])  # to be kept as they are now
+        try:
+            found = index_block(x, arrays)
+            if found._array.size:  # else PyTorch does not look at the places
+                return found
+        except IndexError:
+            pass  # below it is said why
+    return index_block(x, _arrays(x, _spread(picks, x)))
+
+
+INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
+
+
+def _are_common(arrays: Sequence[Any]) -> bool:
+    """Whether picks (or None) are arrays of int64, or just one mask."""
+    for each in arrays:
+        if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
+            return False
+    return True
 
 
 def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
@@ -305,6 +378,8 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    if _assigned(self, index, value):
+        return
     source = value if isinstance(value, Tensor) else wrap(_number(value, self))
     if index is False:
         return
@@ -317,6 +392,38 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         return
     where = _arrays(viewed, _spread(picks, viewed))
     modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+
+
+def _assigned(x: Tensor, index: Any, value: Any) -> bool:
+    """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
+    if not bare(x) or x.is_inference():
+        return False
+    array, given = x._array, value
+    if value.__class__ not in NUMBERS:
+        if not bare(value) or share_memory(value._array, array):
+            return False
+        given = value._array
+        if given.dtype is not array.dtype and (given.dtype.kind not in _REAL or array.dtype.kind not in _REAL):
+            return False
+    elif not storable(value, array.dtype):
+        return False
+    key = _views_key(index if index.__class__ is tuple else (index,))
+    if key is None:
+        key = _picks_key(index)
+        if key is None or (given is not value and given.dtype is not array.dtype):
+            return False
+    if array.base is not None and 0 in array.strides:
+        return False
+    try:
+        array[key] = given
+    except Exception:  # the readable way says what is wrong
+        return False
+    bump(x)
+    return True
+
+
+#: The kinds of dtypes between which NumPy converts as PyTorch does.
+_REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:

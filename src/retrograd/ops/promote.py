@@ -79,7 +79,7 @@ def storable(value: Any, dtype: Any) -> bool:
     if kind is int and dtype in _LIMITS:
         low, high = _LIMITS[dtype]
         return low <= value <= high
-    return False
+    return kind is bool and dtype.kind == "b"
 
 
 def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
