@@ -57,10 +57,10 @@ def current(x: Tensor, asked: bool = False) -> Any:
     Where nothing is being recorded, a view that can not be remade is read all the same, unless its place is ``asked``
     for by the user.
     """
-    base, node = x._view, x._node
-    if base is None or (node is None and base._node is None) or x._cell is None:
+    base, node, cell = x._view, x._node, x._count
+    if base is None or (node is None and base._node is None) or not cell:
         return node
-    if x._seen == x._cell[0]:
+    if x._seen == cell[0]:
         return node if node is not None or base._node is None else _unrecorded(x)
     if node is None or node.__class__ is AccumulateGrad:
         if base._node is None:
@@ -71,7 +71,7 @@ def current(x: Tensor, asked: bool = False) -> Any:
         return node
     _refuse_view(x, "its base or another view of its base has been")
     x._node = _as_strided_node(x._array, base)
-    x._seen = x._cell[0]
+    x._seen = cell[0]
     _carry_retaining(x, node)
     return x._node
 

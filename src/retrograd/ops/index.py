@@ -32,7 +32,8 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     """``x[index]``."""
     kind = index.__class__
     if kind is slice and self._array.ndim:
-        return slice_block(self, 0, *_bounds(index, self._array.shape[0]))
+        first, last, step = _bounds(index, self._array.shape[0])
+        return slice_block(self, 0, first, last, step)
     if index is None:
         return unsqueeze_block(self, 0)
     if kind is tuple and (found := _part(self, index)) is not None:
@@ -55,24 +56,21 @@ def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
             return view_of(x, x._array[key])
         except (IndexError, TypeError):
             return None
-    dim = 0
-    for position, item in enumerate(key, 1):  # recorded as one view of the other
-        shape = x._array.shape
-        if item is Ellipsis:
-            dim, before = len(shape) - len(key) + position, dim
-            if dim < before:
-                return None
-        elif dim >= len(shape):
-            return None
-        elif item.__class__ is int:
-            if not -shape[dim] <= item < shape[dim]:
-                return None
-            x = select_block(x, dim, item)
-        else:
-            if item.start is not None or item.stop is not None:
-                x = _sliced(x, item, dim)
-            dim += 1
-    return x
+    dim, left = 0, len(index)
+    try:
+        for item in index:  # recorded as one view of the other
+            left -= 1
+            if item.__class__ is int:
+                x = select_block(x, dim, item)
+            elif item is Ellipsis:
+                dim = max(dim, x._array.ndim - left)
+            else:
+                if item.start is not None or item.stop is not None:
+                    x = _sliced(x, item, dim)
+                dim += 1
+    except IndexError:
+        return None
+    return x if dim <= x._array.ndim else None
 
 
 def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
@@ -101,16 +99,19 @@ def _views_key(index: tuple[Any, ...]) -> Any:
 
 def _picks_key(index: Any) -> Any:
     """An index of slices, ``...`` and tensors that pick, for NumPy, where it means the same to it; else None."""
-    items = index if index.__class__ is tuple else (index,)
-    key = []
-    for each in items:
+    if index.__class__ is Tensor:
+        array = index._array
+        return array if array.ndim and (array.dtype is INT64 or array.dtype is BOOL) else None
+    key: list[Any] = []
+    for each in index if index.__class__ is tuple else (index,):
         if each.__class__ is Tensor:
-            each = each._array
-            if each.ndim == 0 or not _are_common([each] * len(items)):
+            key.append(each._array)
+            if each._array.ndim == 0 or each._array.dtype is not INT64:
                 return None
-        elif each is not Ellipsis and (each.__class__ is not slice or each.step is not None):
+        elif each is Ellipsis or (each.__class__ is slice and each.step is None):
+            key.append(each)
+        else:
             return None
-        key.append(each)
     return tuple(key)
 
 
@@ -247,7 +248,10 @@ def _array_of_list(item: Any) -> Any:
 
 
 def _bounds(item: slice, size: int) -> tuple[int, int, int]:
-    if item.step is not None and hasattr(item.step, "__index__") and item.step.__index__() <= 0:
+    if item.step is None:
+        first, last, _ = item.indices(size)
+        return first, last if last > first else first, 1
+    if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
         raise ValueError("step must be greater than zero")
     first, last, step = item.indices(size)
     return first, max(first, last), step
@@ -396,7 +400,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def _assigned(x: Tensor, index: Any, value: Any) -> bool:
     """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
-    if not bare(x) or x.is_inference():
+    if not bare(x) or x._cell is None:
         return False
     array, given = x._array, value
     if value.__class__ not in NUMBERS:
@@ -407,7 +411,14 @@ def _assigned(x: Tensor, index: Any, value: Any) -> bool:
             return False
     elif not storable(value, array.dtype):
         return False
-    key = _views_key(index if index.__class__ is tuple else (index,))
+    kind = index.__class__
+    key = (
+        (index, Ellipsis)
+        if kind is int
+        else None
+        if kind is Tensor
+        else _views_key(index if kind is tuple else (index,))
+    )
     if key is None:
         key = _picks_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):

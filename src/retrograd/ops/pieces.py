@@ -19,7 +19,7 @@ _ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
 
 
 @view_op("select", "SelectBackward0", inline=(
-    "True", "self[index, ...] if dim == 0 else self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
+    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """The slice at ``index`` of dimension ``dim``."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
@@ -52,7 +52,8 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 
 @view_op("slice", "SliceBackward0", inline=(
-    "True", "self[start:end:step] if dim == 0 else self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
+    "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
+    "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
     """Every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
     return self[(slice(None),) * dim + (slice(start, end, step),)]
