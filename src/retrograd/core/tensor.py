@@ -522,10 +522,10 @@ def element_strides(array: Any) -> tuple[int, ...]:
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides, in elements, of a tensor of ``shape`` whose elements lie one after the other."""
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+        step *= size or 1
+    return tuple(strides[::-1])
 
 
 def memory_of(array: Any) -> Any:

@@ -47,7 +47,8 @@ class Geometry:
 
 def geometry(array: Any, origin: Any) -> Geometry:
     """The geometry of ``array``, its offset counted from the start of the memory of ``origin``."""
-    offset = (address(array) - address(memory_of(origin))) // array.itemsize
+    owner = memory_of(origin)
+    offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return Geometry(array.shape, element_strides(array), offset)
 
 
@@ -90,7 +91,8 @@ def _unrecorded(x: Tensor) -> Any:
     return x._node
 
 
-def _as_strided_node(array: Any, base: Tensor) -> Node:
+def _as_strided_node(array: Any, base: Tensor, whole: Geometry | None = None, part: Geometry | None = None) -> Node:
+    """The node of a stale view ``array`` of ``base``; their geometry is measured if it is not given."""
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # A view of the parts of complex numbers: through the tensor that shows them all.
         before = set_recording(True)
@@ -103,7 +105,8 @@ def _as_strided_node(array: Any, base: Tensor) -> Node:
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     node.code, node.instruction = where.caller()
-    node.whole, node.part = geometry(base._array, base._array), _part(array, base._array)
+    node.whole = geometry(base._array, base._array) if whole is None else whole
+    node.part = _part(array, base._array) if part is None else part
     return node
 
 
@@ -329,7 +332,8 @@ def rebase(x: Tensor, node: Node) -> None:
         _carry_retaining(base, held)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
         node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
-        x._node = _as_strided_node(x._array, base)
+        known = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
+        x._node = _as_strided_node(x._array, base, *known)
         x._seen = x._cell[0] if x._cell is not None else 0
     _carry_retaining(x, before)
 
