@@ -20,8 +20,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy
+
 from . import devices, dtypes
-from .devices import CPU, device
+from .devices import device
 from .dtypes import dtype
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
@@ -547,7 +549,7 @@ def share_memory(a: Any, b: Any) -> bool:
 
 def address(array: Any) -> int:
     """The address of the first element of ``array``."""
-    return int(array.ctypes.data if devices.device_of(array) is CPU else array.data.ptr)
+    return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 
 def offset_in_memory(array: Any) -> int:

@@ -1,6 +1,6 @@
 """Reading and writing at many places at once.
 
-``picks`` are integer arrays, one a dimension, None for all of it; to read and to add also a single mask.
+``picks`` are integer arrays, one a dimension (None for all of it), or a single mask.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
     """The shape of what :func:`take` gives."""
     import numpy
 
+    if picks[0] is not None and picks[0].dtype == bool:
+        return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
     places = [dim for dim, each in enumerate(picks) if each is not None]
     rest = [size for dim, size in enumerate(shape) if dim >= len(picks) or picks[dim] is None]

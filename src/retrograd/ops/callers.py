@@ -305,16 +305,18 @@ class Text:
     def places(self) -> list[str]:
         """Lines that find the places of the operands, and whether the call is to be recorded (``_w``).
 
-        Left to the readable way: a view or a leaf that is modified, a tensor with hooks, and what shares its memory.
+        Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
+        hooks, and what shares its memory.
         """
         op, first = self.op, self.names[0]
-        graded = f"{first}._node is not None or {first}._view._node is not None"
-        lines = [f"if {first}._view is not None and ({graded}): {self.slow}", f"_n0 = {first}._node"]
+        leaf = f"_b._node.__class__ is Leaf or (_b._node is None and {first}._node is not None)"
+        lines = [f"_b = {first}._view", f"if _b is not None and ({first}._made or {leaf}): {self.slow}"]
+        lines.append(f"_n0 = {first}._node if _b is None else current({first})")
         for i, name in enumerate(self.names[1:], 1):
             number = f"None if _a{i} is {name} else " if self.if_tensor(i) else ""
             lines.append(f"_n{i} = {number}{name}._node if {name}._view is None else current({name})")
         lines.append(f"_w = {' or '.join(f'_n{i} is not None' for i in range(self.count))}")
-        strange = [f"{first}._view is not None", "_d.kind != 'f'"]
+        strange = ["_d.kind != 'f'"]
         strange.append("_n0 is not None and (_n0.__class__ is Leaf or _n0.hooks is not None)")
         kept = {each.index for each in op.saved() if each.kind == "tensor"}
         strange += [f"{self.if_tensor(i)}{self.names[i]}._count is _x" for i in kept if i]
@@ -358,10 +360,13 @@ class Text:
         every = _lines("_node = new(Node)", f"_node.edges = ({', '.join(f'_n{i}' for i in range(self.count))},)")
         every += _lines(*self.saves(None))
         head = "if " + " or ".join(f"_n{i} is not None" for i in range(self.count)) + ":"
-        if self.count == 1:
+        if self.count == 1 and self.over:
+            made = _lines("if _b is None:", *_lines(*self.lone(0)), "else:", *every)
+        elif self.count == 1:
             made = _lines(*self.lone(0))
         elif self.count == 2:
-            made = _lines("if _n1 is None:", *_lines(*self.lone(0)), "elif _n0 is None:")
+            alone = " and _b is None" if self.over else ""  # the node of a view becomes part of another
+            made = _lines(f"if _n1 is None{alone}:", *_lines(*self.lone(0)), f"elif _n0 is None{alone}:")
             made += _lines(*_lines(*self.lone(1)), "else:", *every)
         else:
             made = every
@@ -390,7 +395,7 @@ class Text:
         that a gradient fits.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
-        lines = ["_y._node = _node", "_node.number = next_number()", "_node.hooks = None"]
+        lines = [*["_y._node = _node"] * (not self.over), "_node.number = next_number()", "_node.hooks = None"]
         if self.over:
             lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
         elif not pointwise:
@@ -404,7 +409,8 @@ class Text:
             lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
         lines.append(f"_node.dtype = {'_d' if pointwise or self.over else '_t'}")
         if self.over:
-            return [*lines, "_node.code, _node.instruction = _x[1]"]
+            place = ["if _b is None: _y._node = _node", "else: rebase(_y, _node)"]
+            return [*lines, "_node.code, _node.instruction = _x[1]", *place]
         return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
 
     def store(self, each: Any, only: int | None) -> list[str]:

@@ -16,14 +16,14 @@ from ..core import dtypes
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
 from ..kernels import indexing
-from .calls import bare, modify
+from .calls import bare
 from .create import array_of
 from .inner import expand
-from .overwrite import copy_, fill_
+from .overwrite import fill_with_
 from .pieces import select_block, slice_block
 from .promote import NUMBERS, storable
 from .shape import alias, unsqueeze_block, view_block
-from .table import op, surface
+from .table import in_place_form, op, surface
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
 
@@ -387,15 +387,34 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     source = value if isinstance(value, Tensor) else wrap(_number(value, self))
     if index is False:
         return
-    viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
+    viewed, picks = _target(self, index)
     if not picks:
         if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
-            fill_(viewed, source)
+            fill_with_(viewed, source)
         else:
             _copy_into(viewed, source)
         return
-    where = _arrays(viewed, _spread(picks, viewed))
-    modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+    where = _mask_of(viewed, picks) or _arrays(viewed, _spread(picks, viewed))
+    put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
+
+
+def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+    """The picks if they are one mask that fits, as it is now; else nothing."""
+    array = picks[0]._array if len(picks) == 1 else None
+    fits = array is not None and array.dtype is BOOL and array.shape == x._array.shape[: array.ndim]
+    return (array.copy(),) if fits else ()
+
+
+def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+    """The part of ``x`` to which is assigned, and the tensors that pick of its dimensions (or None)."""
+    kind = index.__class__
+    if kind is int and x._array.ndim:
+        return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
+    if kind is tuple and (found := _part(x, index)) is not None:
+        return found, []
+    if index is True:
+        return unsqueeze_block(x, 0), []
+    return viewed_by(x, index)
 
 
 def _assigned(x: Tensor, index: Any, value: Any) -> bool:
@@ -412,13 +431,10 @@ def _assigned(x: Tensor, index: Any, value: Any) -> bool:
     elif not storable(value, array.dtype):
         return False
     kind = index.__class__
-    key = (
-        (index, Ellipsis)
-        if kind is int
-        else None
-        if kind is Tensor
-        else _views_key(index if kind is tuple else (index,))
-    )
+    if kind is int:
+        key: Any = index, Ellipsis
+    else:
+        key = None if kind is Tensor else _views_key(index if kind is tuple else (index,))
     if key is None:
         key = _picks_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):
@@ -463,11 +479,13 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
         value = view_block(value, shape[ones:])
         if shape[ones:] != target._array.shape:
             value = expand(value, target._array.shape)
-    copy_(target, value)
+    target.copy_(value)
 
 
 def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
     """What is written at picked places of ``x``, without leading dimensions of size 1."""
+    if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
+        return source
     have, shape = source._array.shape, indexing.result_shape(x._array.shape, where)
     ones = next((i for i, size in enumerate(have) if size != 1), len(have))
     if ones:
@@ -492,7 +510,10 @@ def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> T
     return source
 
 
-@op(name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True)
+@op(
+    name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True,
+    over=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
+)  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """``self`` with ``values`` put (or added) at picked places."""
     out = np.array(self, order="C")
@@ -508,6 +529,9 @@ def _put_self_rule(F: Any, g: Any, picks: Any, accumulate: bool) -> Any:
 
 
 index_put_block.derivative(self=_put_self_rule, values=lambda F, g, picks: F.index_block(g, picks))
+
+
+put_ = in_place_form(index_put_block.op, "index_put_")
 
 
 @op(function=False, method=False, linear=True)
@@ -557,7 +581,8 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
     _, where, source = _put_arguments(input, indices, values, accumulate)
-    return modify(index_put_block.op, (input, source), (where, accumulate))
+    put_(input, source, where, accumulate)
+    return input
 
 
 surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)

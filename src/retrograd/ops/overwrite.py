@@ -13,7 +13,7 @@ from .calls import modify
 from .cast import type_name
 from .inner import expand
 from .promote import mismatch, storable
-from .table import ARRAYS, TENSORS, op, surface
+from .table import ARRAYS, TENSORS, in_place_form, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
 
@@ -73,12 +73,14 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     function=False,
     method=False,
     linear=True,
+    over=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """The 0-d ``value`` everywhere."""
     return np.full(self.shape, value.astype(self.dtype))
 
 
+fill_with_ = in_place_form(fill_tensor_block.op, "fill_")
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
 
 
@@ -90,7 +92,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
-        return modify(fill_tensor_block.op, (input, value), ())
+        fill_with_(input, value)
+        return input
     return modify(fill_block.op, (input,), (value,))
 
 

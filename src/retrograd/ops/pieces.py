@@ -19,7 +19,8 @@ _ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
 
 
 @view_op("select", "SelectBackward0", inline=(
-    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
+    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
+    "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """The slice at ``index`` of dimension ``dim``."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
