@@ -368,6 +368,23 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     return out
 
 
+def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The results of an operation that gives several views of ``x``."""
+    made = MULTI_OUTPUT if recording() else _mode_now()
+    cell, base = x._cell, x._view
+    if base is None:
+        base = x
+    if cell is None:
+        return tuple([view_of(x, each) for each in arrays])
+    outs = []
+    for array in arrays:  # as view_of, written out: a call costs more than the stores
+        out: Tensor = object.__new__(Tensor)
+        out._array, out._count, out._view, out._made, out._seen = array, cell, base, made, cell[0]
+        out._node = out._grad = None
+        outs.append(out)
+    return tuple(outs)
+
+
 def _mode_now() -> int:
     return INFERENCE if in_inference() else NO_GRAD
 
@@ -423,4 +440,4 @@ def type_string(array: Any) -> str:
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 
-__all__ = ["LEVEL", "bump", "check_in_place", "current", "rebase", "type_string", "view_of"]
+__all__ = ["LEVEL", "bump", "check_in_place", "current", "rebase", "type_string", "view_of", "views_of"]

@@ -220,7 +220,8 @@ class Text:
     def caller(self) -> list[str]:
         """A caller that gives a new tensor or a view."""
         op, front, lines = self.op, self.front, self.head()
-        if op.several or op.outputs or self.count == 0:
+        views = op.several and op.kind == "view"
+        if (op.several and not views) or op.outputs or self.count == 0:
             return [*lines, f"    {self.slow}"]
         lines += self.operands()
         call, guard = self.call()
@@ -234,8 +235,11 @@ class Text:
             lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
         if op.in_order:
             lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
-        lines += _lines(*_lines(*(self.view_result() if op.kind == "view" else self.fresh_result())))
-        lines += _lines(*_lines(*self.record()))
+        if views:
+            result = [f"_y = views_of({self.names[0]}, _r)", "if not recording(): return _y", *self.record_several()]
+        else:
+            result = [*(self.view_result() if op.kind == "view" else self.fresh_result()), *self.record()]
+        lines += _lines(*_lines(*result))
         # Outside the handler, so that an error raised there does not drag this one along.
         return [*lines, "        return _y", "    except Exception: pass", f"    {self.slow}"]
 
@@ -374,6 +378,19 @@ class Text:
             made = [*_lines("_t = _r.dtype", "if _t is not _d and _t.kind not in 'fcV': return _y"), *made]
         return [head, *made, *_lines(*self.facts())]
 
+    def record_several(self) -> list[str]:
+        """Lines that make the node of several views."""
+        lines = [
+            "if _n0 is not None and _d.kind in 'fcV' and _r:",
+            "    _t = _d",
+            "    _node = new(counted(Node, len(_r)))",
+        ]
+        lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
+        lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._node = new(Output)"]
+        stores = {"node": "_node", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
+                  "number": "next_number()"}  # fmt: skip
+        return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
+
     def lone(self, i: int) -> list[str]:
         """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
         return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *self.saves(i)]
@@ -395,11 +412,12 @@ class Text:
         that a gradient fits.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
-        lines = [*["_y._node = _node"] * (not self.over), "_node.number = next_number()", "_node.hooks = None"]
+        single = not self.over and not self.op.several
+        lines = [*["_y._node = _node"] * single, "_node.number = next_number()", "_node.hooks = None"]
         if self.over:
             lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
         elif not pointwise:
-            lines.append("_node.shape = _r.shape")
+            lines.append(f"_node.shape = {'_r[0]' if self.op.several else '_r'}.shape")
         elif self.count == 1:
             lines.append("_node.shape = _n0.shape")
         else:

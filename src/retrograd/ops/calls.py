@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, views, where
+from ..core import devices, dtypes, where
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
-from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of
+from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from .interpret import innermost
-from .nodes import FIXED, node_class
+from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
 
 
@@ -256,21 +256,6 @@ def record(
     return node
 
 
-_counted: dict[tuple[type, int], type] = {}
-
-
-def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
-    key = kind, outputs
-    if key not in _counted:
-        _counted[key] = type(
-            kind.__name__,
-            (kind,),
-            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
-        )
-    return _counted[key]
-
-
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need."""
     for each in op.saved():
@@ -310,10 +295,7 @@ INFERENCE_SAVED = (
 
 def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, edges: Any) -> Any:
     base = tensors[0]
-    if isinstance(result, tuple):
-        outs = tuple(view_of(base, each, views.MULTI_OUTPUT if recording() else None) for each in result)
-    else:
-        outs = (view_of(base, result),)
+    outs = views_of(base, result) if isinstance(result, tuple) else (view_of(base, result),)
     if recording() and op.has_rules and edges[0] is not None:
         record(op, tensors, arrays, params, outs, edges)
     return outs if isinstance(result, tuple) else outs[0]

@@ -19,11 +19,11 @@ import numpy
 
 from ..core import devices, dtypes, where
 from ..core.modes import in_inference, recording
-from ..core.node import AccumulateGrad, next_number
+from ..core.node import AccumulateGrad, Output, next_number
 from ..core.tensor import Tensor, new, share_memory
-from ..core.views import current, rebase, view_of
+from ..core.views import current, rebase, view_of, views_of
 from .callers import Front, Text
-from .nodes import FIXED, compiled, node_class
+from .nodes import FIXED, compiled, counted, node_class
 from .operation import MISSING
 from .promote import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
 
@@ -39,7 +39,8 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
-        next_number=next_number, _getframe=sys._getframe, view_of=view_of, Leaf=AccumulateGrad, share_memory=share_memory,
+        next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, counted=counted, Output=Output,
+        Leaf=AccumulateGrad, share_memory=share_memory,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, rebase=rebase, Node=node_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},

@@ -60,6 +60,21 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     return made
 
 
+_counted: dict[tuple[type, int], type] = {}
+
+
+def counted(kind: type[Node], outputs: int) -> type[Node]:
+    """``kind`` for a node with so many results."""
+    key = kind, outputs
+    if key not in _counted:
+        _counted[key] = type(
+            kind.__name__,
+            (kind,),
+            {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
+        )
+    return _counted[key]
+
+
 def _is_array(each: Any) -> bool:
     return each.kind in ("tensor", "result")
 

@@ -10,7 +10,7 @@ from ..core.tensor import Tensor, dimension, memory_of
 from ..core.views import Geometry, geometry
 from .inner import as_strided_of, overlaps, strided_add
 from .shape import ints, view_op
-from .table import op, surface
+from .table import AXIS, op, surface
 
 # -- Selecting -------------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @view_op("unbind", "UnbindBackward0", several=True)
 def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
     """The slices along dimension ``dim``."""
-    return tuple(self[(slice(None),) * dim + (i, ...)] for i in range(self.shape[dim]))
+    if self.ndim == 1:
+        return tuple([self[i, ...] for i in range(self.size)])
+    return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
 
 
 def _unbind_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, dim: int) -> Any:
@@ -112,7 +114,7 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 unbind_block.derivative(self=_unbind_rule)
 
 
-@surface()
+@surface(quick=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along dimension ``dim``, as a tuple of views."""
     if input._array.ndim == 0:
@@ -133,9 +135,9 @@ def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
 
 
 def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
-    found, at = [], 0
+    found, at, before = [], 0, (slice(None),) * dim
     for size in sizes:
-        found.append(array[(slice(None),) * dim + (slice(at, at + size),)])
+        found.append(array[(*before, slice(at, at + size))])
         at += size
     return tuple(found)
 
@@ -187,8 +189,8 @@ def _split_dim(input: Tensor, dim: int) -> int:
 
 
 def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
-    count = max(1, -(-whole // size)) if size else 1
-    return tuple(min(size, whole - i * size) for i in range(count))
+    full, rest = divmod(whole, size) if size else (0, 0)
+    return (size,) * full + ((rest,) if rest or not full else ())
 
 
 def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
@@ -216,7 +218,14 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
-@surface()
+def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``split`` gives in the common way: of one size."""
+    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
+        raise ValueError
+    return _even_sizes(array.shape[dim], split_size_or_sections)
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views."""
     sizes = kwargs.get("split_size", split_size_or_sections)
@@ -229,7 +238,15 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
-@surface()
+def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``chunk`` gives in the common way."""
+    whole = array.shape[dim]
+    if chunks <= 0 or not whole:
+        raise ValueError
+    return _even_sizes(whole, -(-whole // chunks))
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views."""
     return _by_count(split_even, split_uneven, input, chunks, dim)
