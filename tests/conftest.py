@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import retrograd as torch
 from retrograd.core import engine
+
+os.environ["RETROGRAD_TRACEBACK"] = "full"  # those who read a failed test want to see where
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy
 
+SOURCE = pathlib.Path(__file__).with_name("errors.txt")
+
 
 def calls() -> dict[str, list[str]]:
     """The calls by topic."""
     found: dict[str, list[str]] = {}
-    for line in pathlib.Path(__file__).with_name("errors.txt").read_text(encoding="utf-8").splitlines():
+    for line in SOURCE.read_text(encoding="utf-8").splitlines():
         if re.fullmatch(r"\[[a-z ]+\]", line):
             topic = found.setdefault(line.strip("[]"), [])
         elif not line.startswith("#"):
@@ -59,3 +61,9 @@ def failure(torch: Any, call: str, given: dict[str, Any]) -> Exception | None:
 def first_line(error: Exception) -> str:
     """The first line of an error, without what differs from run to run."""
     return re.sub(r"0x[0-9a-f]+", "0x…", (str(error).splitlines() or [""])[0])
+
+
+def agrees(error: Exception | None, kind: str, text: str) -> bool:
+    """Whether an error is what was recorded: of that type (or more special), and with PyTorch's first line in it."""
+    kinds = {each.__name__ for each in type(error).__mro__}
+    return error is not None and kind in kinds and text in first_line(error)

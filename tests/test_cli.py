@@ -3,17 +3,21 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import retrograd
 from retrograd import cli
+from retrograd.core.absent import PAGE
 
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 
 
-def command(*arguments: str, folder: Path | None = None, python: bool = False) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: str, folder: Path | None = None, python: bool = False, given: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """``retrograd ...`` (or ``python ...``, to compare) with the error stream kept apart."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
     start = [sys.executable] if python else [sys.executable, "-m", "retrograd"]
@@ -24,6 +28,7 @@ def command(*arguments: str, folder: Path | None = None, python: bool = False) -
         capture_output=True,
         text=True,
         timeout=120,
+        input=given,
     )
 
 
@@ -96,7 +101,7 @@ def test_a_missing_name_ends_at_the_programs_own_line(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert done.returncode == 1
     assert lines[-1].startswith("ModuleNotFoundError: No module named 'torch.nowhere'")
-    assert lines[-1].endswith("see docs/differences.md)")
+    assert lines[-1].endswith(f"see {PAGE})")
     assert all("program.py" in line for line in lines if line.startswith("  File"))
 
 
@@ -139,6 +144,9 @@ def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
 
 
 def test_text(tmp_path: Path) -> None:
+    stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, __file__)\n1 / 0\n"
+    ours, pythons = command("run", "-", "-x", given=stdin), command("-", "-x", given=stdin, python=True)
+    assert (ours.stdout, ours.stderr, ours.returncode) == (pythons.stdout, pythons.stderr, pythons.returncode)
     done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
     assert done.stdout == "retrograd ['-c', 'x']\n"
 
@@ -195,10 +203,17 @@ def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     titles = [line.split()[0] for line in printed.splitlines() if not line.startswith(" ")]
     assert titles == [
-        *("retrograd", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
+        *("retrograd", "pages", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
         *("extras", "processors", "BLAS", "threads", "device"),
     ]
     assert retrograd.__version__ in printed and numpy.__version__ in printed
+    pages = next(line.split(maxsplit=1)[1] for line in printed.splitlines() if line.startswith("pages"))
+    assert Path(pages, "differences.md") == Path(PAGE) and Path(PAGE).is_file() and Path(PAGE).is_absolute()
+
+
+def test_the_pages_are_part_of_what_is_installed() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {"docs": "retrograd/docs"}
 
 
 def test_info_imports_neither_scipy_nor_numba() -> None:

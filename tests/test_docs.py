@@ -1,7 +1,10 @@
 """What the pages and the docstrings show is what happens."""
 
+import contextlib
 import doctest
 import importlib
+import inspect
+import operator
 import pkgutil
 import re
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 import retrograd
 from retrograd.core.absent import LEFT_OUT, PAGE, why_absent
+from retrograd.ops.operation import OPS
 from tests.pages import PAGES, ROOT, blocks, run_page
 
 MODULES = ["retrograd"] + [
@@ -46,3 +50,52 @@ def test_the_page_of_differences_lists_what_is_left_out() -> None:
     for names in re.findall(r"^\| [^|]* \(([^)]*)\) \|", page, re.MULTILINE):
         for name in re.findall(r"`([\w.]+)`", names):
             assert why_absent(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name
+
+
+def test_docstrings_of_blocks() -> None:
+    finder, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False), []
+    for name, op in OPS.items():
+        if ">>>" in (op.doc or ""):
+            runner.run(finder.get_doctest(op.doc, {"torch": retrograd}, name, None, 0), out=report.append)
+    assert not runner.failures, "".join(report)
+    assert runner.tries > 20
+
+
+# What help() shows of a function is what PyTorch's pages show.
+SIGNATURES = {
+    "add": "(input, other, *, alpha=1, out=None)",
+    "tanh": "(input, *, out=None)",
+    "addmm": "(input, mat1, mat2, *, beta=1, alpha=1, out=None)",
+    "cat": "(tensors, dim=0, *, out=None)",
+    "amax": "(input: 'Tensor', dim: 'Any' = (), keepdim: 'bool' = False, *, out: 'Any' = None) -> 'Tensor'",
+    "view_as_real": "(input)",
+    "unbind": "(input: 'Tensor', dim: 'int' = 0) -> 'tuple[Tensor, ...]'",
+    "special.erf": "(input, *, out=None)",
+    "nn.functional.logsigmoid": "(input, *, out=None)",
+    "Tensor.add": "(self, other, *, alpha=1)",
+    "Tensor.add_": "(self, other, *, alpha=1)",
+    "Tensor.expand": "(self, *size, implicit=False)",
+    "Tensor.uniform_": "(self, from_=0, to=1, *, generator=None)",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize("called", [False, True])
+def test_signatures_are_pytorchs(name: str, called: bool) -> None:
+    function = operator.attrgetter(name)(retrograd)
+    if called:  # its code is another after the first call
+        with contextlib.suppress(TypeError):
+            function()
+    assert str(inspect.signature(function)) == SIGNATURES[name]
+
+
+def test_every_function_shows_parameters_and_source_and_says_something() -> None:
+    spaces = ("Tensor", "linalg", "fft", "special", "nn.functional", "signal.windows")
+    for space in (retrograd, *(operator.attrgetter(each)(retrograd) for each in spaces)):
+        for name in dir(space):
+            function = inspect.getattr_static(space, name)
+            if inspect.isfunction(function) and not name.startswith("_"):
+                given = inspect.signature(function).parameters.values()
+                assert not any("missing" in str(each) or each.name == "_rest" for each in given), name
+                assert inspect.getdoc(function), name
+                assert "def " in inspect.getsource(function), name

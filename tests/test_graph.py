@@ -269,3 +269,9 @@ def test_results_lie_in_order_where_pytorchs_do() -> None:
     ):  # fmt: skip
         assert each.is_contiguous() and each.view(-1).numel() == each.numel()
     assert turned.clone().stride() == turned.double().stride() == turned.exp().stride() == (1, 3)
+
+
+def test_new_dimensions_of_size_one_step_over_the_rest() -> None:
+    x = torch.ones(1, 5)
+    strides = [x.expand(1, 1, 5), x.expand(3, 1, 5), x.expand(1, 3, 5), torch.tensor(3.0).expand(1, 1)]
+    assert [each.stride() for each in strides] == [(5, 5, 1), (0, 5, 1), (0, 0, 1), (0, 0)]

@@ -341,3 +341,8 @@ def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
         RuntimeError, match="Output 0 of Slice is a view of a view which was created in no_grad mode and"
     ):
         view[:1].mul_(2)
+
+
+def test_filling_a_scalar_by_a_mask_leaves_a_scalar() -> None:
+    assert torch.tensor(2.0).masked_fill(torch.tensor(True), 10).shape == ()
+    assert torch.ones(2, 3).t().masked_fill(torch.ones(3, 2) > 0, 10).stride() == (2, 1)

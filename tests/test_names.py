@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter
+from types import ModuleType
 
 import pytest
 
 from retrograd.core import left_out
+from retrograd.core.absent import PAGE
 from tests import families
 from tests.families import asked, below_torch, ours, recorded
 
@@ -41,7 +44,7 @@ def test_names_left_out_on_purpose_say_so(place: str) -> None:
     for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(found, name)
-        assert f"{name!r} (left out of retrograd on purpose: {why}; see docs/differences.md)" in str(caught.value)
+        assert f"{name!r} (left out of retrograd on purpose: {why}; see {PAGE})" in str(caught.value)
 
 
 def test_every_reason_has_names() -> None:
@@ -69,3 +72,66 @@ def test_families_name_what_there_is_and_once() -> None:
     extra = {"operator", "getitem", "setitem", "make", "from"}
     assert {name for name in listed if not name.startswith("__")} - known == extra
     assert set(families.OPERATIONS) | set(families.PLACES.values()) | {families.THE_REST} == set(families.FAMILIES)
+
+
+#: What PyTorch has not, or knows by another name: a class that it does not name, a setting of ours, the old types of
+#: complex numbers, and the names that only say why they are left out.
+OURS = {"AccumulateGrad", "set_retain_grad_last", "ComplexFloatTensor", "ComplexDoubleTensor"}
+
+
+@pytest.mark.parametrize("place", recorded())
+def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
+    module = ours(place)
+    shown = {name for name in dir(module) if not name.startswith("_")} if module is not None else set()
+    parts = {
+        name for name in shown if f"{place}.{name}" in recorded() or isinstance(getattr(module, name, 0), ModuleType)
+    }
+    unknown = shown - parts - set(recorded()[place]) - OURS
+    assert {name for name in unknown if left_out.reason(below_torch(place, name)) is None} == set()
+    assert not parts & {"core", "kernels", "ops", "cli", "program", "shim"}
+
+
+def test_star_imports_functions_and_not_modules() -> None:
+    given: dict[str, object] = {}
+    exec("from retrograd import *", given)
+    assert {"add", "Tensor", "float32", "pi"} <= given.keys()
+    assert not {name for name, value in given.items() if isinstance(value, ModuleType)}
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "words"),
+    [
+        (
+            "import retrograd.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrograd; see ",
+        ),
+        (
+            "import retrograd.nn.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nn.nowhere' (not in retrograd; ",
+        ),
+        (
+            "from retrograd.nowhere import x",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrogra",
+        ),
+        ("import retrograd.jit", ModuleNotFoundError, "No module named 'retrograd.jit' (left out of retrograd on purp"),
+        ("from retrograd import nowhere", ImportError, "cannot import name 'nowhere' from 'torch' (not in retrograd; "),
+        (
+            "retrograd.autograd.graph.nowhere",
+            AttributeError,
+            "module 'torch.autograd.graph' has no attribute 'nowhere' (",
+        ),
+        (
+            "retrograd.autograd.function.nowhere",
+            AttributeError,
+            "module 'torch.autograd.function' has no attribute 'no",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_without_the_import_hook_too(program: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        exec(program, {"retrograd": ours("torch")})
+    assert type(caught.value) is kind and str(caught.value).startswith(words)
+    assert importlib.util.find_spec("retrograd.nowhere") is None  # to ask is no mistake

@@ -2,19 +2,17 @@
 
 # ruff: noqa: F401 - a front door imports in order to export
 
-from __future__ import annotations
-
 import math as _math
 import sys as _sys
-import warnings as _warnings
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, linalg, nn, random, signal, special
+from . import autograd, cuda, fft, linalg, nn, optim, random, signal, special
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
+from .core import quiet as _quiet
 from .core import tensor as _tensor
 from .core import where as _where
 from .core.devices import device, get_default_device, set_default_device
@@ -45,8 +43,8 @@ from .core.threads import (
     set_num_threads,
 )
 from .kernels.text import set_printoptions
-from .ops import create as _create
 from .ops import methods as _methods
+from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.random import Generator, default_generator
 
@@ -58,13 +56,14 @@ newaxis = None
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
     setattr(_here, _each.name, _each)
-for _name, _value in (*_dtypes.ALIASES.items(), *_create.CPU_TYPES.items()):
+for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
-# A warning that NumPy raises on the way (a division by zero, say) is not the user's business: the result says it.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"retrograd\.")
 _where.mark_package()
-__getattr__ = _absent.absent(__name__)
+_quiet.hush()
+__all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
+_sys.meta_path.append(_absent.Absences(__name__))
+__getattr__, __dir__ = _absent.absent(__name__), _absent.listed(globals())

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import retrograd
 from retrograd import program
+from retrograd.core import absent
 
 USAGE = """\
 usage: retrograd COMMAND ...
@@ -18,6 +19,7 @@ usage: retrograd COMMAND ...
   retrograd run PROGRAM.py [arguments]     run a program written for PyTorch: its `import torch` gets retrograd
   retrograd run -m MODULE [arguments]      the same for a module found on the path
   retrograd run -c TEXT [arguments]        the same for a program given as text
+  retrograd run - [arguments]              the same for a program that comes in on standard input
   retrograd info                           print versions, devices, threads and the extras found
   retrograd --version                      print the version
   retrograd --help                         print this text
@@ -67,8 +69,9 @@ def run(arguments: Sequence[str]) -> int:
         if not rest:
             return complain(f"run {option} needs an argument")
         begin, name, *rest = start[option], *rest
-    elif arguments and not arguments[0].startswith("-"):
-        begin, name, *rest = program.run_file, *arguments
+    elif arguments and (arguments[0] == "-" or not arguments[0].startswith("-")):
+        begin = program.run_stdin if arguments[0] == "-" else program.run_file
+        name, *rest = arguments
     else:
         return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
     try:
@@ -86,6 +89,7 @@ def info() -> str:
     """What ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{retrograd.__version__} ({os.path.dirname(retrograd.__file__)})"),
+        ("pages", absent.PAGES),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),

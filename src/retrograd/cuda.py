@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .core import devices as _devices
-from .core.absent import absent
-from .ops.create import CUDA_TYPES as _TYPES
+from .core.absent import absent, listed
+from .ops.oldtypes import CUDA_TYPES as _TYPES
 
 FloatTensor, DoubleTensor, HalfTensor = _TYPES["FloatTensor"], _TYPES["DoubleTensor"], _TYPES["HalfTensor"]
 LongTensor, IntTensor, BoolTensor = _TYPES["LongTensor"], _TYPES["IntTensor"], _TYPES["BoolTensor"]
@@ -56,4 +56,9 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
-__getattr__ = absent(__name__)
+__all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+    "LongTensor", "ShortTensor", "current_device", "device_count", "empty_cache", "get_device_name", "is_available",
+    "manual_seed", "manual_seed_all", "memory_allocated", "synchronize",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,6 +1,6 @@
 """Discrete Fourier transforms, as ``torch.fft``."""
 
-from .core.absent import absent
+from .core.absent import absent, listed
 from .ops.fft import (
     fft,
     fft2,
@@ -32,4 +32,4 @@ __all__ = [
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 publish(globals(), "fft")
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

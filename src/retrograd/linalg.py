@@ -1,6 +1,6 @@
 """Linear algebra, as ``torch.linalg``."""
 
-from .core.absent import absent
+from .core.absent import absent, listed
 from .ops.linalg import (
     LinAlgError,
     cholesky,
@@ -55,4 +55,4 @@ __all__ = [
     "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 publish(globals(), "linalg")
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

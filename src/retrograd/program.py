@@ -60,6 +60,14 @@ def run_text(source: str, arguments: Sequence[str] = ()) -> None:
         exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
 
 
+def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
+    """Run the program that comes in on standard input, as ``python - arguments``; ``name`` is ``"-"``."""
+    source = sys.stdin.buffer.read()  # bytes, so that a declared encoding counts
+    main = main_module(file="<stdin>")
+    with as_main(main, [name, *arguments], first_on_path=""):
+        exec(compile(source, "<stdin>", "exec", dont_inherit=True), main.__dict__)
+
+
 def find_runnable(name: str) -> ModuleSpec:
     """The spec of a module, or of a package's ``__main__``."""
     try:

@@ -1,9 +1,9 @@
 """The default random generator, as ``torch.random``."""
 
-from .core.absent import absent
+from .core.absent import absent, listed
 from .ops.random import (
-    Generator,
-    default_generator,
+    Generator,  # noqa: F401 - PyTorch's module has it too, and does not name it
+    default_generator,  # noqa: F401 - the same
     fork_rng,
     get_rng_state,
     initial_seed,
@@ -13,7 +13,7 @@ from .ops.random import (
 )
 
 __all__ = [
-    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
+    "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
     "set_rng_state",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

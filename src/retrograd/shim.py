@@ -17,7 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from retrograd.core.absent import why_absent
+from retrograd.core.absent import Absences
 
 PACKAGE = __name__.partition(".")[0]
 TORCH = "torch"
@@ -78,24 +78,11 @@ class Answers(MetaPathFinder):
         return ModuleSpec(fullname, Alias(module), is_package=hasattr(module, "__path__"))
 
 
-class Absences(MetaPathFinder):
-    """Stands last among the finders: an error that names the module that retrograd lacks and points to the page."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> ModuleSpec | None:
-        # importlib has called; whoever called it says whether this is an import or only a question.
-        only_asking = sys._getframe(2).f_code is importlib.util.find_spec.__code__
-        if is_torch(fullname) and not only_asking:
-            raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
-        return None
-
-
 class Hook(AbstractContextManager[None]):
     """The process's one hook: blocks may be nested and may overlap in threads; the last to end puts everything back."""
 
     def __init__(self) -> None:
-        self.finders = (Answers(), Absences())
+        self.finders = (Answers(), Absences(TORCH))
         self.hidden: dict[str, types.ModuleType] = {}
         self.blocks = 0
         self.lock = threading.Lock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core.absent import absent
+from .core.absent import absent, listed
 from .core.tensor import Tensor
 from .ops import elementary, reduce, rounding
 from .ops import softmax as _softmax
@@ -63,4 +63,4 @@ __all__ = [
     "xlogy", "zeta",
 ]  # fmt: skip
 publish(globals(), "special")
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -52,6 +52,7 @@ type(object dtype=None, bool non_blocking=False, *, memory_format? memory_format
 [torch]
 as_tensor(object data, *, dtype dtype=None, device? device=None)
 asarray(object obj, *, dtype? dtype=None, device? device=None, bool? copy=None, bool requires_grad=False)
+frombuffer(object buffer, *, dtype dtype, int count=-1, int offset=0, bool requires_grad=False)
 nonzero(Tensor input, *, Tensor out=None)
 nonzero(Tensor input, *, bool as_tuple)
 numel(Tensor input)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
 
 from ..core import engine
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
-from ..core.where import describe
+from ..core.where import briefly, describe, warn
 from ..ops.methods import add_method
 from . import function, graph
 from .function import Function
@@ -100,6 +99,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
 
 
+@briefly
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -129,7 +129,7 @@ def backward(
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
@@ -168,12 +168,12 @@ def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
     if isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
-    return tensor._node if tensor._view is None else Tensor.current(tensor)
+    return tensor._node if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
-    if isinstance(given, Mapping) and type(given) is not dict:
+    if type(given) not in (tuple, list, dict, Tensor) and isinstance(given, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
             "supported."
@@ -193,6 +193,7 @@ def _lifted(grad: Any) -> Tensor:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
+@briefly
 def grad(
     outputs: Any,
     inputs: Any,
@@ -232,11 +233,10 @@ def grad(
     grads = _gradients(grad_outputs, len(outs))
     keep = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
-        warnings.warn(
+        warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
             "parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
-            stacklevel=2,
         )
     if is_grads_batched:
         found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)
@@ -306,4 +306,4 @@ __all__ = [
     "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
     "set_grad_enabled",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

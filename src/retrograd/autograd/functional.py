@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.tensor import Tensor
 from ..ops.join import stack
@@ -465,4 +465,4 @@ def hessian(
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

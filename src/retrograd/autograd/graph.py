@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..core import engine
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.node import AccumulateGrad, Output
 from ..core.node import Node as RecordedNode
 from ..core.tensor import Tensor, at_place, wrap
@@ -40,7 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The place at which the gradient of ``tensor`` arrives; ``grad`` and ``backward`` take it as an input."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    place = Tensor.current(tensor)
+    place = Tensor._current(tensor)
     return GradientEdge(place.node, place.position, place)
 
 
@@ -78,4 +78,4 @@ def set_retain_grad_last(last: bool) -> None:
 
 
 __all__ = ["AccumulateGrad", "GradientEdge", "Node", "get_gradient_edge", "increment_version", "set_retain_grad_last"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,18 +1,22 @@
-"""What is said about a name of PyTorch that retrograd does not have.
+"""What is said about a name of PyTorch that retrograd does not have, and which names a module shows.
 
-Every public module ends with ``__getattr__ = absent(__name__)``; the import hook (``retrograd.shim``) says the same of
-whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in ``left_out.py``. Knows no
-operation.
+Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
+the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
+``left_out.py``. Knows no operation.
 """
 
 from __future__ import annotations
 
 import opcode
+import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 from .left_out import LEFT_OUT, reason
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Note [Absent on import]
 # ``from torch import foo`` asks the module for ``foo``, throws our AttributeError away and raises an ImportError of
@@ -20,7 +24,16 @@ from .left_out import LEFT_OUT, reason
 # the instruction IMPORT_FROM of the calling frame raises the ImportError itself.
 IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
-PAGE = "docs/differences.md"
+#: Where the pages are: an installed package brings them, in a checkout they stand beside ``src``.
+PAGES = next(
+    (
+        folder
+        for folder in (os.path.join(_PACKAGE, "docs"), os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "docs"))
+        if os.path.isfile(os.path.join(folder, "differences.md"))
+    ),
+    "docs",
+)
+PAGE = os.path.join(PAGES, "differences.md")
 
 
 def torch_name(module_name: str) -> str:
@@ -37,9 +50,9 @@ def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
     >>> why_absent("torch.jit.script")
-    'left out of retrograd on purpose: compiling and exporting programs; see docs/differences.md'
+    'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
-    'not in retrograd; see docs/differences.md'
+    'not in retrograd; see ...differences.md'
     """
     what = reason(full_name.partition(".")[2])
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
@@ -51,7 +64,7 @@ def absent(module_name: str) -> Callable[[str], Any]:
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
     Traceback (most recent call last):
-    AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see docs/differences.md)
+    AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see ...differences.md)
     """
     torch_module = torch_name(module_name)
 
@@ -67,6 +80,46 @@ def absent(module_name: str) -> Callable[[str], Any]:
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+class Absences:
+    """A finder, the last one, of the modules of a package: an error that names the module and points to the page."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for what is to be imported and is not there; nothing if it is only asked for."""
+        if fullname.partition(".")[0] == self.package:
+            # importlib has called; whoever called it says whether this is an import or only a question.
+            asking = getattr(sys.modules.get("importlib.util"), "find_spec", None)
+            if sys._getframe(2).f_code is not getattr(asking, "__code__", None):
+                raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
+
+
+#: What stands in the package for its own use.
+INSIDE = ("cli", "core", "kernels", "ops", "program", "shim")
+
+
+def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+    """The ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
+
+    >>> import retrograd.linalg
+    >>> "absent" in vars(retrograd.linalg), "absent" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
+    (True, False, True)
+    """
+
+    def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
+        named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
+        return sorted(named | {name for name in namespace if name.startswith("__") and name.endswith("__")})
+
+    return __dir__
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether ``value`` is a public module, under its own name."""
+    parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
+    return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INSIDE and parts[-1] == name
 
 
 class LeftOut:

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 import numpy
 
+from .kinds import kind_of
+from .where import briefly
+
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
     "mtia, privateuseone"
@@ -29,26 +32,25 @@ class device:
     type: str
     index: int | None
 
-    def __init__(self, type: Any, index: int | None = None) -> None:
+    @briefly
+    def __init__(self, *args: Any, **named: Any) -> None:
+        type, index = _given(args, named)
         if isinstance(type, device):
-            self.type, self.index = type.type, type.index
-            return
-        if isinstance(type, int):
-            type, index = "cuda", type
-        if not isinstance(type, str):
-            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
-        kind, colon, number = type.partition(":")
-        if kind not in _KINDS.split(", "):
-            raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
-        if colon:
-            if index is not None:
-                raise RuntimeError(
-                    f"type (string) must not include an index because index was passed explicitly: {type}"
-                )
-            if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
-                raise RuntimeError(f"Invalid device string: '{type}'")
-            index = int(number)
-        self.type, self.index = kind, index
+            kind, index = type.type, type.index
+        elif isinstance(type, int):
+            kind, index = "cuda", type
+        else:
+            kind, index = _parsed(type, index)
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "index", index)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in device.__slots__:
+            raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+        raise AttributeError(f"'torch.device' object has no attribute '{name}'")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.device' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return (
@@ -75,9 +77,41 @@ class device:
         _chosen.stack = _chosen.stack[:-1]
 
 
+def _given(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+    """The type and the index, out of whatever ways to give them."""
+    every = {**dict(zip(("type", "index"), args, strict=False)), **named}
+    if len(args) > 2 or set(every) - {"type", "index"} or not isinstance(every.get("type"), (str, int, device)):
+        got = [kind_of(each) for each in args] + [f"{name}={kind_of(value)}" for name, value in reversed(named.items())]
+        shown = ", ".join(got) + ", " * (bool(named) and not args)
+        raise TypeError(f"device() received an invalid combination of arguments - got ({shown}), but expected one of:")
+    index = every.get("index")
+    if "index" in every and (not isinstance(index, int) or isinstance(index, bool)):
+        place = "" if "index" in named else " (position 2)"
+        raise TypeError(f"device(): argument 'index'{place} must be int, not {kind_of(index)}")
+    return every["type"], index
+
+
+def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
+    """The kind of a device and its number, of a text like ``cuda:1``."""
+    kind, colon, number = name.partition(":")
+    if not name:
+        raise RuntimeError("Device string must not be empty")
+    if kind not in _KINDS.split(", "):
+        raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
+    if index is not None and index < 0:
+        raise RuntimeError("Device index must not be negative")
+    if not colon:
+        return kind, index
+    if index is not None:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+    if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
+        raise RuntimeError(f"Invalid device string: '{name}'")
+    return kind, int(number)
+
+
 def device_at(type: str, index: int | None) -> device:
     """A device from what a pickle holds."""
-    return device(type, index)
+    return device(type) if index is None else device(type, index)
 
 
 CPU: Final = device("cpu")
@@ -96,6 +130,7 @@ def get_default_device() -> device:
     return _chosen.stack[-1] if _chosen.stack else _chosen.default
 
 
+@briefly
 def set_default_device(device: Any) -> None:
     """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
     _chosen.default = CPU if device is None else as_device(device)

@@ -11,6 +11,9 @@ from typing import Any, Final
 import ml_dtypes
 import numpy
 
+from .kinds import kind_of
+from .where import briefly
+
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 
@@ -31,10 +34,20 @@ class dtype:
         self.numpy = numpy.dtype(array_dtype)
         self.category = category
         self.itemsize: int = self.numpy.itemsize
-        self.bits = 8 * self.itemsize
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
         self.is_signed = category >= FLOATING or self.numpy.kind == "i"
+        self.bits = 8 * self.itemsize
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "bits"):  # the last of all to be set: it is complete
+            if name not in self.__slots__:
+                raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
+            raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -142,11 +155,12 @@ def set_default_dtype(d: dtype) -> None:
 
     Raises TypeError if ``d`` is not a floating dtype.
     """
-    chosen = as_dtype(d)
-    if not chosen.is_floating_point:
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
+    if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    default.floating = chosen
-    default.complex = complex128 if chosen is float64 else complex64
+    default.floating = d
+    default.complex = complex128 if d is float64 else complex64
 
 
 # --- Promotion ------------------------------------------------------------------------------------------------------
@@ -157,6 +171,7 @@ _FLOAT_RANK = (float16, bfloat16, float32, float64)
 _WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
+@briefly
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype to which both can be converted, by PyTorch's rules.
 
@@ -164,8 +179,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
     (torch.float16, torch.int16)
     """
-    if type1 is type2:
+    if type1 is type2 and isinstance(type1, dtype):
         return type1
+    _check_dtypes("promote_types", type1=type1, type2=type2)
     if (type1 in _WIDE_UNSIGNED or type2 in _WIDE_UNSIGNED) and not (
         type1.is_floating_point or type2.is_floating_point or type1.category == type2.category == INTEGER
     ):
@@ -180,6 +196,14 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if low.to_real() is float64 or high is complex128:
         return complex128
     return complex64
+
+
+def _check_dtypes(function: str, **given: Any) -> None:
+    for position, (name, value) in enumerate(given.items()):
+        if not isinstance(value, dtype):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype, not {kind_of(value)}"
+            )
 
 
 def _promote_integers(a: dtype, b: dtype) -> dtype:
@@ -246,7 +270,7 @@ def converted(value: Any, target: Any) -> Any:
         fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
-        fits = abs(number) <= finfo(of(target)).max
+        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # what float16 holds, all hold
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
@@ -292,8 +316,10 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
     return stronger
 
 
+@briefly
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
+    _check_dtypes("can_cast", from_=from_, to=to)
     if from_.is_complex and not to.is_complex:
         return False
     if from_.is_floating_point and to.category < FLOATING:
@@ -309,8 +335,10 @@ class finfo:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, type: dtype | None = None) -> None:
-        type = as_dtype(type) if type is not None else default.floating
+        type = default.floating if type is None else type
+        _check_dtypes("finfo", type=type)
         if type.category < FLOATING:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
@@ -343,8 +371,9 @@ class iinfo:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, type: dtype) -> None:
-        type = as_dtype(type)
+        _check_dtypes("iinfo", type=type)
         if type.category >= FLOATING:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type is bool_:

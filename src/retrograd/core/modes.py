@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
+
+from .where import warn
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -65,7 +66,7 @@ class _Switch(ABC):
     def __call__(self, function: Callee) -> Callee:
         """Decorate ``function`` so that it runs within this mode."""
         if inspect.isclass(function):
-            warnings.warn(DECORATED_CLASS, FutureWarning, stacklevel=2)
+            warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
         if inspect.isgeneratorfunction(function):
             return self._decorate_generator(function)

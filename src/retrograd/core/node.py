@@ -24,16 +24,23 @@ class Handle:
     __module__ = "torch.utils.hooks"
     next_id: ClassVar[Iterator[int]] = count()
 
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+    def __init__(self, hooks: Any, hook: Any, *notes: Any) -> None:
+        """``hooks`` must be open to weak references.
+
+        ``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called.
+        """
         self.id = next(Handle.next_id)
-        self._hooks = weakref.ref(hooks) if isinstance(hooks, HookList) else lambda: hooks
+        self._places = tuple([weakref.ref(each) for each in (hooks, *notes)])
         hooks[self.id] = hook
+        for each in notes:
+            each[self.id] = True
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone already."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for each in self._places:
+            hooks = each()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
     def __enter__(self) -> Handle:
         return self

@@ -15,7 +15,6 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,9 +24,11 @@ import numpy
 from . import devices, dtypes
 from .devices import device
 from .dtypes import dtype
+from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
-from .size import Size
+from .size import Size, size_of
+from .where import brief, briefly, warn
 
 new = object.__new__
 
@@ -84,8 +85,8 @@ class Tensor:
     _view: Tensor | None
     _seen: int
     _made: int
-    construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
-    current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
+    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
+    _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
     if TYPE_CHECKING:  # what ops/methods.py installs
 
@@ -111,8 +112,9 @@ class Tensor:
         def __bool__(self) -> bool: ...
         def __iter__(self) -> Any: ...
 
+    @briefly
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        return Tensor.construct(cls, *args, **kwargs)
+        return Tensor._construct(cls, *args, **kwargs)
 
     @property
     def _cell(self) -> list[Any] | None:
@@ -130,18 +132,26 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._array.shape)
+        return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension ``dim``."""
         if dim is None:
-            return Size(self._array.shape)
-        return self._array.shape[dimension(dim, self._array.ndim)]
+            return size_of(Size, self._array.shape)
+        try:
+            return self._array.shape[dimension(dim, self._array.ndim)]
+        except TypeError:
+            raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {kind_of(dim)}") from None
+        except IndexError as error:
+            raise brief(error) or error from None
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
         strides = element_strides(self._array)
-        return strides if dim is None else strides[dimension(dim, len(strides))]
+        try:
+            return strides if dim is None else strides[dimension(dim, len(strides))]
+        except IndexError as error:
+            raise brief(error) or error from None
 
     def storage_offset(self) -> int:
         """Where in its memory the tensor begins, in elements."""
@@ -200,7 +210,7 @@ class Tensor:
         """Whether the elements are complex numbers."""
         return self.dtype.is_complex
 
-    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in memory one after the other, the last dimension fastest."""
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array
@@ -271,13 +281,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was not computed by a recorded operation."""
-        node = self._node if self._view is None else Tensor.current(self, True)
+        node = self._node if self._view is None else Tensor._current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph's node that computed this tensor; None for a leaf."""
-        node = self._node if self._view is None else Tensor.current(self, True)
+        node = self._node if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node
@@ -293,7 +303,7 @@ class Tensor:
         found = self._grad
         if found is None:
             if not _without_node(self) and not self.retains_grad:
-                warnings.warn(NOT_A_LEAF, UserWarning, stacklevel=2)
+                warn(NOT_A_LEAF)
             return None
         if not isinstance(found, Tensor):
             found = self._grad = wrap(found)
@@ -301,8 +311,11 @@ class Tensor:
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if value is not None:
-            self._check_grad(value)
+        try:
+            if value is not None:
+                self._check_grad(value)
+        except Exception as error:
+            raise brief(error) or error from None
         self._grad = value
 
     @grad.deleter
@@ -349,7 +362,7 @@ class Tensor:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if _without_node(self) or self.retains_grad:
             return
-        hooks = hooks_of(Tensor.current(self))
+        hooks = hooks_of(Tensor._current(self))
         hooks.retaining = Handle(hooks.tensor, Retain(self)).id
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
@@ -366,7 +379,7 @@ class Tensor:
         """
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        node = self._node if self._view is None else Tensor.current(self)
+        node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
         hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
         return Handle(hooks, hook)

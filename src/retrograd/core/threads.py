@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy
+
+from .where import warn
 
 # The functions that tell and set the number of threads: OpenBLAS as NumPy's and SciPy's wheels bring it (with 64-bit
 # integers or without) and as systems install it, MKL, and BLIS.
@@ -60,7 +61,7 @@ def set_num_threads(num: int) -> None:
     count = _positive("set_num_threads", num)
     controls = list(_controls())
     if not controls:
-        warnings.warn("the library under NumPy can not be told how many threads to use", UserWarning, stacklevel=2)
+        warn("the library under NumPy can not be told how many threads to use")
         return
     for _, tell in controls:
         tell(count)

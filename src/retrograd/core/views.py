@@ -77,7 +77,7 @@ def current(x: Tensor, asked: bool = False) -> Any:
     return x._node
 
 
-Tensor.current = staticmethod(current)
+Tensor._current = staticmethod(current)
 
 
 def _unrecorded(x: Tensor) -> Any:
@@ -402,19 +402,17 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
     )
+    text += (
+        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
     saved = where.describe(node.code, node.instruction)
     changed = where.describe(*cell[1]) if cell[1] else ""
     if saved:
         text += f" It was saved for the backward pass of {bare_name(node)} at {saved}"
     if changed:
         text += f"{' and' if saved else ' It was'} modified in place at {changed}"
-    hint = (
-        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
-    return RuntimeError(
-        text + (". Remedy: modify a clone, or write the operation out of place." if changed else "") + hint
-    )
+    return RuntimeError(text + (". Remedy: modify a clone, or write the operation out of place." if changed else ""))
 
 
 def freed(node: Node) -> RuntimeError:

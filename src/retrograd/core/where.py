@@ -1,4 +1,5 @@
-"""Places in the user's program: what a node or a modification remembers of its line, and how an error shows it.
+"""Places in the user's program: what a node or a modification remembers of its line, how an error shows it, and the
+lines to which warnings and tracebacks point.
 
 Remembering must cost next to nothing, so a place is a code object and the index of an instruction in it; file and line
 are looked up when an error is written. Frames of the package itself are passed over: their globals hold ``MARK``.
@@ -6,9 +7,16 @@ are looked up when an error is written. Frames of the package itself are passed 
 
 from __future__ import annotations
 
+import functools
 import linecache
+import os
 import sys
+import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType
+from typing import Any, TypeVar, cast
+
+Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 MARK = "__retrograd__"
 
@@ -18,6 +26,63 @@ def mark_package() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
             module.__dict__[MARK] = True
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn in the name of the user's line, however many frames of ours stand between."""
+    frame, level = sys._getframe(1), 2
+    while MARK in frame.f_globals and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+#: What is meant for the user; an error of another kind is a mistake of ours, of which the traceback is the best part.
+FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, MemoryError, Warning)
+#: In whose frames nobody looks for a mistake in a program.
+OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
+
+
+def brief(error: Exception) -> Exception | None:
+    """``error`` without the frames of the package through which it came, or None if it shall stay as it is.
+
+    For the function that the user called, which catches and raises it: what is left is the user's line and that
+    function's own. Where code of the user's was running below (a hook, a custom function), everything stays, and so it
+    does if the environment says RETROGRAD_TRACEBACK=full.
+    """
+    if not isinstance(error, FOR_USERS) or os.environ.get("RETROGRAD_TRACEBACK") == "full":
+        return None
+    entry = error.__traceback__
+    while entry is not None:
+        space = entry.tb_frame.f_globals
+        if MARK not in space and str(space.get("__name__")).partition(".")[0] not in OTHERS:
+            return None
+        entry = entry.tb_next
+    return error.with_traceback(None)
+
+
+def briefly(function: Callee) -> Callee:
+    """``function``, which raises without the frames below its own (see :func:`brief`); for what is not called often."""
+
+    @functools.wraps(function)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            error = brief(error)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__
+
+    made: Any = outer
+    made.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return cast(Callee, made)
+
+
+#: How written code raises what it caught as ``_error``. (Of that name: Python forgets it, and with it the frame.)
+RAISE = (
+    "if _error is None: raise",
+    "raise _error from _error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this",
+)
 
 
 def caller() -> tuple[CodeType | None, int]:

@@ -80,7 +80,7 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
         top = np.where(np.isneginf(top), top.dtype.type(0), top)
         scores -= top
         np.exp(scores, out=scores)
-        total = scores.sum(-1, keepdims=True)
+        total = np.add.reduce(scores, -1, keepdims=True)
         blind = total == 0
         total[blind] = 1
         made = np.matmul(scores, work.value[work.owners(heads)][:, :seen])

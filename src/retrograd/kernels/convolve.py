@@ -199,7 +199,7 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
         ones = (1,) * len(plan.kernel)
         for place in places:
             part = split * weights[(..., *place)].reshape(plan.groups, plan.single, *ones)
-            seen[(slice(None), slice(None), *place)] += part[:, :, 0] if plan.single == 1 else part.sum(2)
+            seen[(slice(None), slice(None), *place)] += part[:, :, 0] if plan.single == 1 else np.add.reduce(part, 2)
     else:
         matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
         columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))

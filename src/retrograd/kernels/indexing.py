@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtypes import unsupported
+from .picking import grid, taken_along
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -75,20 +76,13 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
     return x
 
 
-def _along(np: Any, index: Any, dim: int) -> tuple[Any, ...]:
-    """The places that ``index`` means along ``dim``: itself there, each its own elsewhere."""
-    grid = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - axis - 1)) for axis, n in enumerate(index.shape)]
-    grid[dim] = index
-    return tuple(grid)
-
-
 def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
     if x.ndim == 0 or index.ndim == 0:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     if index.size == 0:
         return np.zeros(index.shape, x.dtype)
-    return x[_along(np, index, dim)]
+    return taken_along(np, x, index, dim)
 
 
 def _cut(values: Any, index: Any) -> Any:
@@ -103,7 +97,7 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     if x.ndim == 0:
         x[...] = values.reshape(-1)[-1]
         return x
-    x[_along(np, index, dim)] = _cut(values, index)
+    x[grid(np, index, dim)] = _cut(values, index)
     return x
 
 
@@ -115,7 +109,7 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         flat = x.reshape(-1)
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
         return flat.reshape(x.shape)
-    np.add.at(x, _along(np, index, dim), _cut(values, index))
+    np.add.at(x, grid(np, index, dim), _cut(values, index))
     return x
 
 
@@ -129,7 +123,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
     shape = out.shape
     if not shape:
         out, index, values = out.reshape(1), index.reshape(-1), values.reshape(-1)
-    where = _along(np, index, dim)
+    where = grid(np, index, dim)
     change = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
     if not include_self:
         out[where] = _neutral(np, reduce, out.dtype)

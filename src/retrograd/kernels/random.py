@@ -9,7 +9,9 @@ and if the size is not a multiple of 16 the last 16 are drawn anew.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy
@@ -22,45 +24,93 @@ STATE_BYTES = 5056
 _SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 5024, 5040
 
 
+WORDS = 624  # what the generator makes at a time
+
+
+class Maker(NamedTuple):
+    """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
+
+    make: Callable[[Array], Array]
+    each: int
+    together: int
+
+
 class Stream:
-    """The state of one generator: the words of MT19937 and the normal kept for the next call."""
+    """The state of one generator: the words of MT19937 and the normal kept for the next call.
+
+    What is left of the words that the generator makes at a time is drawn at once, and what a distribution makes of them
+    calculated at once when it is first asked for: few numbers are then a part of a table.
+    """
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self._engine = numpy.random.MT19937()
         self.seed_with(seed)
+
+    @cached_property
+    def _engine(self) -> Any:
+        """NumPy's MT19937, made at the first draw: importing ``numpy.random`` takes longer than the rest of us."""
+        engine = numpy.random.MT19937(0)
+        engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        return engine
 
     def seed_with(self, seed: int) -> None:
         """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
-        self._engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        self.__dict__.pop("_engine", None)
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
         self.kept: float | None = None
+        self._look_ahead(WORDS)
+
+    def _look_ahead(self, position: int) -> None:
+        """Draw the words from ``position`` on to the end of those that were made together."""
+        self._position, self._tables = position, dict[Maker, tuple[int, Array]]()
+        self._words = numpy.zeros(WORDS, numpy.uint64)
+        if position < WORDS:
+            self._words[position:] = self._engine.random_raw(WORDS - position)
 
     def words(self, count: int) -> Array:
-        """``count`` draws of 32 bits, as uint64."""
+        """``count`` draws of 32 bits, as uint64 (not to be written to)."""
+        start, end = self._position, self._position + count
         if count:
             self.fresh = False
-        return self._engine.random_raw(count) if count else numpy.zeros(0, numpy.uint64)
+        if end <= WORDS:
+            self._position = end
+            return self._words[start:end]
+        more = end - WORDS
+        drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
+        found = numpy.concatenate([self._words[start:], drawn[:more]])
+        self._words, self._tables = drawn[-WORDS:].copy(), {}
+        self._position = (more - 1) % WORDS + 1
+        return found
 
-    def long_words(self, count: int) -> Array:
-        """``count`` draws of 64 bits, each made of two of 32, the first the higher."""
-        pairs = self.words(2 * count).reshape(count, 2)
-        return (pairs[:, 0] << numpy.uint64(32)) | pairs[:, 1]
+    def numbers(self, count: int, maker: Maker) -> Array:
+        """The next ``count`` numbers of a kind (not to be written to)."""
+        start = self._position
+        end = start + count * maker.each
+        if end > WORDS or not count:
+            return maker.make(self.words(count * maker.each))
+        begun, table = self._tables.get(maker, (WORDS, None))
+        if table is None or begun > start or (start - begun) % maker.together:
+            whole = (WORDS - start) // maker.together * maker.together
+            begun, table = start, maker.make(self._words[start : start + whole])
+            self._tables[maker] = begun, table
+        self._position, self.fresh = end, False
+        first = (start - begun) // maker.each
+        return table[first : first + count]
 
     def singles(self, count: int) -> Array:
-        """``count`` uniform float32 in [0, 1)."""
-        return (self.words(count) & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
+        """``count`` uniform float32 in [0, 1) (not to be written to)."""
+        return self.numbers(count, SINGLES)
 
     def doubles(self, count: int) -> Array:
-        """``count`` uniform float64 in [0, 1)."""
-        return (self.long_words(count) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
+        """``count`` uniform float64 in [0, 1) (not to be written to)."""
+        return self.numbers(count, DOUBLES)
 
     def state(self) -> Array:
         """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
         state = self._engine.state["state"]
-        position = int(state["pos"])
+        position = self._position
         raw = numpy.zeros(STATE_BYTES, numpy.uint8)
         raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
         raw[_LEFT_AT:_NEXT_AT].view(numpy.int32)[:] = (1 if self.fresh else 625 - position, 1)
@@ -78,8 +128,7 @@ class Stream:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if raw.size != STATE_BYTES:
             raise RuntimeError(
-                "Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of size "
-                f"{STATE_BYTES} but found the input RNG state size to be {raw.size}"
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {raw.size}"
             )
         left, seeded = (int(each) for each in raw[_LEFT_AT:_NEXT_AT].view(numpy.int32))
         position = int(raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0])
@@ -91,8 +140,43 @@ class Stream:
         self._engine.state = {
             "bit_generator": "MT19937", "state": {"key": key, "pos": 624 if left == 1 else position},
         }  # fmt: skip
+        self._look_ahead(624 if left == 1 else position)
         valid = int(raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0])
         self.kept = float(raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0]) if valid else None
+
+
+def _singles(words: Array) -> Array:
+    return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
+
+
+def _long_words(words: Array) -> Array:
+    """Words of 64 bits, each made of two of 32, the first the higher."""
+    return (words[::2] << numpy.uint64(32)) | words[1::2]
+
+
+def _doubles(words: Array) -> Array:
+    return (_long_words(words) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
+
+
+def _pairs(words: Array) -> Array:
+    """Standard normals in double precision, two of each two doubles."""
+    draws = _doubles(words)
+    angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
+    return numpy.stack([radii * numpy.cos(angles), radii * numpy.sin(angles)], 1).ravel()
+
+
+def _blocks(words: Array, dtype: Any) -> Array:
+    """Standard normals, 16 of each 16 uniform numbers."""
+    block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
+    kind = dtype.type
+    with numpy.errstate(divide="ignore"):
+        radius = numpy.sqrt(kind(-2) * numpy.log(kind(1) - block[:, :8]))
+    angle = kind(2 * math.pi) * block[:, 8:]
+    return numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).ravel()
+
+
+SINGLES, DOUBLES, PAIRS = Maker(_singles, 1, 1), Maker(_doubles, 2, 2), Maker(_pairs, 2, 4)
+BLOCKS = {F32: Maker(partial(_blocks, dtype=F32), 1, 16), F64: Maker(partial(_blocks, dtype=F64), 2, 32)}
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -105,6 +189,8 @@ def _is_double(dtype: Any) -> bool:
 
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
+    if dtype is F32 and low == 0 and high == 1:
+        return stream.singles(_count(shape)).copy().reshape(shape)
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -114,7 +200,7 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
         kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, F64)
         ends = numpy.asarray([low, high]).astype(kind)
         values = (values.astype(wide) * (ends[1] - ends[0]).astype(wide) + ends[0].astype(wide)).astype(kind)
-    values = values.astype(dtype, copy=False)
+    values = values.astype(dtype)
     if dtype in (F16, BF16):
         values = numpy.where(values == numpy.asarray(high).astype(dtype), numpy.asarray(low).astype(dtype), values)
     return values.reshape(shape)
@@ -139,19 +225,19 @@ def normal(
     count = _count(shape)
     if count >= 16 and blocks:
         return _normal_blocks(stream, count, dtype, mean, std).reshape(shape)
-    return (normals_one_by_one(stream, count) * std + mean).astype(dtype).reshape(shape)
+    found = normals_one_by_one(stream, count)
+    return (found if mean == 0 and std == 1 else found * std + mean).astype(dtype).reshape(shape)
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
     """Standard normals in double precision, drawn in pairs; the second of the last pair may be kept."""
+    if stream.kept is None and count % 2 == 0:
+        return stream.numbers(count, PAIRS)
     out = numpy.empty(count)
     start = 0
     if count and stream.kept is not None:
         out[0], stream.kept, start = stream.kept, None, 1
-    pairs = (count - start + 1) // 2
-    draws = stream.doubles(2 * pairs).reshape(pairs, 2)
-    angles, radii = 2 * math.pi * draws[:, 0], numpy.sqrt(-2 * numpy.log1p(-draws[:, 1]))
-    both = numpy.stack([radii * numpy.cos(angles), radii * numpy.sin(angles)], 1).ravel()
+    both = stream.numbers(count - start + (count - start) % 2, PAIRS)
     out[start:] = both[: count - start]
     if (count - start) % 2:
         stream.kept = float(both[-1])
@@ -159,32 +245,25 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
 
 def _normal_blocks(stream: Stream, count: int, dtype: Any, mean: float, std: float) -> Array:
-    whole = count - count % 16
     short = dtype in (F16, BF16)  # calculated in float32, and without draws for what the last 16 replace
-    kind = F32 if short else dtype
-    draw = stream.doubles if _is_double(dtype) else stream.singles
-    first = draw(whole if short else count)[:whole].reshape(-1, 16)
+    kind, rest = F32 if short else dtype, count % 16
     out = numpy.empty(count, dtype)
-    out[:whole] = _box_muller(first, kind, mean, std).ravel()
-    if count % 16:
-        out[-16:] = _box_muller(draw(16).reshape(1, 16), kind, mean, std).ravel()
+    out[: count - rest] = _scaled(stream.numbers(count - rest, BLOCKS[kind]), mean, std)
+    if rest:
+        if not short:
+            stream.words(rest * BLOCKS[kind].each)
+        out[-16:] = _scaled(stream.numbers(16, BLOCKS[kind]), mean, std)
     return out
 
 
-def _box_muller(block: Array, dtype: Any, mean: float, std: float) -> Array:
-    """Rows of 16 uniform numbers to rows of 16 normal ones."""
-    kind = dtype.type
-    with numpy.errstate(divide="ignore"):
-        radius = numpy.sqrt(kind(-2) * numpy.log(kind(1) - block[:, :8]))
-    angle = kind(2 * math.pi) * block[:, 8:]
-    both = numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1)
-    return both if (mean, std) == (0, 1) else both * kind(std) + kind(mean)
+def _scaled(x: Array, mean: float, std: float) -> Array:
+    return x if mean == 0 and std == 1 else x * x.dtype.type(std) + x.dtype.type(mean)
 
 
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
-    words = stream.long_words(count) if span >= 2**28 else stream.words(count)
+    words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span) + numpy.uint64(low % 2**64)
     return values.view(numpy.int64).astype(dtype).reshape(shape)
@@ -223,7 +302,7 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
     count = _count(shape)
-    words = stream.long_words(count) if dtype.itemsize == 8 else stream.words(count)
+    words = _long_words(stream.words(2 * count)) if dtype.itemsize == 8 else stream.words(count)
     return (words % numpy.uint64(span)).astype(dtype).reshape(shape)
 
 

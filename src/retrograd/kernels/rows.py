@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from . import indexing
 
 
@@ -29,7 +31,8 @@ def shorten(np: Any, table: Any, index: Any, most: float, p: float) -> bool:
     used = np.unique(index)
     if used.size and not (used[0] >= 0 and used[-1] < table.shape[0]):
         raise IndexError("index out of range in self")
-    length = np.linalg.norm(table[used].astype(np.float64), ord=p, axis=1)
+    with numpy.errstate(all="ignore"):
+        length = np.linalg.norm(table[used].astype(np.float64), ord=p, axis=1)
     long = length > most
     if not long.any():
         return False

@@ -1,19 +1,73 @@
-"""Sums of many short floats that lose no digits: NumPy adds in pairs only along a contiguous last axis."""
+"""Sums: of many short floats without losing digits (NumPy adds in pairs only along a contiguous last axis), of few fast."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy
+
 BLOCK = 128  # how many numbers are added one after the other, as in NumPy's own pairwise sum
+FEW = 64  # up to so many numbers are added by a product with ones: 0.3 µs where NumPy's sum takes 0.9
+ROWS = 4096  # elements of all rows up to which that is done
+#: Ones to multiply with, by how many they are; and how many they are, as arrays: dividing by these takes half the time.
+ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(FEW + 1)] for kind in (numpy.float32, numpy.float64)}
+COUNTS = {kind: [numpy.asarray(n, kind) for n in range(FEW + 1)] for kind in ONES}
+
+
+def total(np: Any, x: Any) -> Any:
+    """The sum of all elements."""
+    if x.size <= FEW and x.__class__ is numpy.ndarray and x.dtype in ONES:
+        return x.ravel().dot(ONES[x.dtype][x.size])
+    return np.add.reduce(x, None)
 
 
 def summed(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The sum of ``x`` over ``axes``, one axis after the other, each in blocks whose sums are added in turn."""
+    if len(axes) == 1:
+        return sum_along(np, x, axes[0], keepdims)
     if x.dtype.char not in "fF" or not any(x.shape[axis] > BLOCK and x.strides[axis] != x.itemsize for axis in axes):
         return np.add.reduce(x, axis=axes, keepdims=keepdims)
     for axis in sorted(axes, reverse=True):
         x = _along(np, x, axis)
     return x if keepdims else x.squeeze(axes)
+
+
+def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    """The sum over one axis."""
+    if axis < 0:
+        axis += x.ndim
+    size = x.shape[axis]
+    if size <= FEW and x.ndim == 2 and x.size <= ROWS and x.__class__ is numpy.ndarray and x.dtype in ONES:
+        ones = ONES[x.dtype][size]
+        found = x.dot(ones) if axis else ones.dot(x)
+        if keepdims is False:
+            return found
+        if keepdims is True:
+            return found.reshape(-1, 1) if axis else found.reshape(1, -1)
+    if size > BLOCK and x.dtype.char in "fF" and x.strides[axis] != x.itemsize:
+        found = _along(np, x, axis)
+        return found if keepdims else found.squeeze(axis)
+    return np.add.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def spread_sum(np: Any, x: Any, axis: int) -> Any:
+    """The sum over one axis, broadcast along it or ready to be: NumPy takes 1 µs for an operand that is not as large."""
+    size = x.shape[axis]
+    if size <= 16 and x.ndim == 2 and x.size <= ROWS and x.__class__ is numpy.ndarray and x.dtype in ONES:
+        return x.dot(_square(np, size, x.dtype)) if axis in (1, -1) else _square(np, size, x.dtype).dot(x)
+    return sum_along(np, x, axis, True)
+
+
+@lru_cache(maxsize=64)
+def _square(np: Any, size: int, dtype: Any) -> Any:
+    return np.ones((size, size), dtype)
+
+
+def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    """The mean over one axis."""
+    found, size = sum_along(np, x, axis, keepdims), x.shape[axis]
+    return found / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else x.dtype.type(size))
 
 
 def _along(np: Any, x: Any, axis: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..ops.activate import (
     celu,
     celu_,
@@ -149,4 +149,4 @@ __all__ = [
     "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 publish(globals(), "nn")
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

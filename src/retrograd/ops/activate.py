@@ -6,6 +6,7 @@ What ``nn.functional`` shows stands at the end of each section; softmax and its 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy
@@ -46,6 +47,9 @@ def minimum_zero(np: Any, self: Any, /) -> Any:
     return np.minimum(self, 0)
 
 
+_shown = partial(surface, function=False, method=False)  # by nn.functional
+
+
 # -- Straight pieces: the second derivative is zero -------------------------------------------------------------------
 
 
@@ -74,6 +78,7 @@ def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any
     return np.where(self > 0, self, self * negative_slope)
 
 
+@_shown(quick=leaky_relu_block)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``negative_slope`` times it.
 
@@ -126,6 +131,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
 
 
+@_shown(quick=hardtanh_block, min_val=0, max_val=6)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, cut off below 0 and above 6."""
     return _call(hardtanh_block, inplace, input, 0, 6)
@@ -180,6 +186,7 @@ surface(name="threshold", method=False)(threshold_block)
 threshold_ = surface(method=False)(in_place_form(threshold_block.op, "threshold_"))
 
 
+@_shown(quick=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else 0."""
     return _call(relu_block, inplace, input)
@@ -205,6 +212,7 @@ def hardsigmoid_block(np: Any, self: Any, /) -> Any:
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
+@_shown(quick=hardsigmoid_block)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """0 below -3, 1 above 3, and straight between."""
     return _call(hardsigmoid_block, inplace, input)
@@ -232,6 +240,7 @@ def hardswish_block(np: Any, self: Any, /) -> Any:
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
+@_shown(quick=hardswish_block)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * hardsigmoid(x)``."""
     return _call(hardswish_block, inplace, input)
@@ -269,6 +278,7 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
     return _elu(np, self, alpha, scale, input_scale)
 
 
+@_shown(quick=elu_block, scale=1.0, input_scale=1.0)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``alpha * (exp(x) - 1)``."""
     return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
@@ -280,6 +290,7 @@ elu_ = in_place_form(elu_block.op, "elu_")
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
+@_shown(quick=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
@@ -305,6 +316,7 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
     return _elu(np, self, alpha, 1.0, 1.0 / alpha)
 
 
+@_shown(quick=celu_block)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
     return _call(celu_block, inplace, input, alpha)
@@ -340,6 +352,7 @@ def silu_block(np: Any, self: Any, /) -> Any:
     return self / (1 + np.exp(-self))
 
 
+@_shown(quick=silu_block)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``."""
     return _call(silu_block, inplace, input)
@@ -368,6 +381,7 @@ def mish_block(np: Any, self: Any, /) -> Any:
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
 
 
+@_shown(quick=mish_block)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))`` (arXiv 1908.08681)."""
     return _call(mish_block, inplace, input)

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import dimension
+from ..kernels import picking
 from .table import op
+
+#: The guard of surfaces whose dimension is one whole number; their blocks count it from either end.
+WHOLE = "dim.__class__ is int"
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     """The dimensions to reduce, counted from the front: all for None or an empty sequence."""
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return (dim if dim >= 0 else dim + ndim,)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found = tuple(dimension(each, ndim) for each in given)
+    found = tuple([dimension(each, ndim) for each in given])
     if len(set(found)) != len(found):
         twice = next(each for each in found if found.count(each) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
@@ -23,7 +29,9 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     """``shape`` with the reduced dimensions of size 1."""
     axes = axes_of(dim, len(shape))
-    return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    if len(axes) == 1:
+        return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
+    return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
 
 
 def restored(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
@@ -37,7 +45,7 @@ def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: in
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
-    np.put_along_axis(out, index, self, dim)
+    picking.put_along(np, out, index, self, dim)
     return out
 
 
@@ -47,7 +55,7 @@ put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 @op(function=False, method=False, linear=True)
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
-    return np.take_along_axis(self, index, dim) if self.ndim else self.reshape(index.shape)
+    return picking.taken_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
 
 
 take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, index, self_shape, dim))

@@ -19,7 +19,12 @@ from .table import pointwise, surface
     over=("alpha.__class__ is float", "self += other * asarray(alpha, self.dtype)"),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
+    """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
+
+    >>> import retrograd as torch
+    >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
+    """
     return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
 
 
@@ -98,7 +103,12 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
 
 @pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
-    """Product, element by element, of broadcastable tensors."""
+    """Product, element by element, of broadcastable tensors.
+
+    >>> import retrograd as torch
+    >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
+    tensor([3., 6.])
+    """
     return np.multiply(self, other)
 
 
@@ -156,7 +166,12 @@ _NOT_GIVEN: Any = "true"
 
 @surface(aliases=("divide",))
 def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
-    """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``."""
+    """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``.
+
+    >>> import retrograd as torch
+    >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+    tensor([ 3, -4])
+    """
     if rounding_mode is _NOT_GIVEN:
         return div_true(input, other, out=out)
     return _rounding(rounding_mode)(input, other, out=out)
@@ -239,7 +254,12 @@ def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @surface()
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    """Remainder of the division, with the sign of the divisor (Python's ``%``).
+
+    >>> import retrograd as torch
+    >>> torch.remainder(torch.tensor([-3, 3]), 2)
+    tensor([1, 1])
+    """
     if not isinstance(input, Tensor):
         return remainder_of_number(input, other, out=out)
     return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other, out=out)
@@ -276,7 +296,12 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @surface()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``).
+
+    >>> import retrograd as torch
+    >>> torch.fmod(torch.tensor([-3, 3]), 2)
+    tensor([-1,  1])
+    """
     check_first("fmod", input, other)
     return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other, out=out)
 
@@ -306,7 +331,12 @@ def neg(np: Any, self: Any, /) -> Any:
     refuses=("abs_cpu", "b"), numbers=False,
 )  # fmt: skip
 def abs(np: Any, self: Any, /) -> Any:
-    """Absolute value, element by element (of a complex number its length)."""
+    """Absolute value, element by element (of a complex number its length).
+
+    >>> import retrograd as torch
+    >>> torch.abs(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
     return np.absolute(self)
 
 
@@ -323,7 +353,12 @@ surface(name="absolute_", function=False, quick=abs, over=True)(_abs_in_place)
 
 @pointwise(no_slope, in_place="method")
 def sign(np: Any, self: Any, /) -> Any:
-    """-1, 0 or 1 by the sign of each element."""
+    """-1, 0 or 1 by the sign of each element.
+
+    >>> import retrograd as torch
+    >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
+    tensor([-1.,  0.,  1.])
+    """
     if self.dtype.kind == "c":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
@@ -391,7 +426,12 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 
 @surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
-    """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1."""
+    """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
+
+    >>> import retrograd as torch
+    >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
+    """
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight, out=out)
 
 

@@ -12,30 +12,42 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+from ..core.where import RAISE
 from .operation import arguments
 
-INLINE = "inline"
+INLINE, FIRST = "inline", "first"
 #: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
 AXIS, NEW_AXIS = "axis", "new axis"
 
 
 class Front:
     """A surface that a block may stand in for: called in the common way it does the block's work itself, in generated
-    code, and is not called at all. ``guard``: what else must hold, in Python (INLINE: what the block's expression asks
-    for). ``fixed``: the block's parameters that the surface does not have or has in another form: a value, AXIS, an
-    expression of the surface's arguments, or a function, which is given the array and those of these arguments that it
-    names (or the ones without a name). What raises an error is no common call.
+    code, and is not called at all.
+
+    ``guard``: what else must hold, in Python (beginning with INLINE: what the block's expression asks for too).
+    ``fixed``: the block's parameters that the surface does not have or has in another form, or that ``guard`` leaves no
+    choice: a value, AXIS, an expression of the surface's arguments, or a function, which is given the array and those of
+    these arguments that it names (or the ones without a name); what raises an error is no common call. ``gives``: what
+    the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
+    block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
+    what is not for this one. ``over``: whether it overwrites its first operand.
     """
 
-    def __init__(self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], over: bool = False) -> None:
+    def __init__(
+        self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
+        operands: Sequence[str] = (), other: Front | None = None, over: bool = False,
+    ) -> None:  # fmt: skip
         code = surface.__code__
-        self.over = over  # whether it overwrites its first operand
-        self.op, self.surface, self.guard, self.fixed = op, surface, guard, fixed
+        self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
+        self.inline = guard.startswith(INLINE)
+        self.guard = guard.removeprefix(INLINE).removeprefix(" and ")
+        self.target = self.surface = surface  # the second is what is called if the block can not stand in
         count = code.co_argcount + code.co_kwonlyargcount
         self.names: tuple[str, ...] = code.co_varnames[:count]
         self.spread = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
         self.named = code.co_varnames[count + bool(self.spread)] if code.co_flags & inspect.CO_VARKEYWORDS else ""
         self.positional: int = code.co_argcount
+        self.operands = tuple(operands) or self.names[: len(op.tensors)]
         given = surface.__defaults__ or ()
         self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
         self.defaults.update(surface.__kwdefaults__ or {})
@@ -46,19 +58,18 @@ class Front:
         made.surface = surface
         return made
 
-    def passed_on(self, rest: str = "") -> str:
-        """The arguments as they go on to the surface; ``rest``: the name under which more came than it has."""
+    def passed_on(self, spread: str, named: str) -> str:
+        """The arguments as they go on to the surface; under ``spread`` and ``named`` those for which it has no name."""
         parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
-        spread = self.spread or rest
         if spread:
             parts.insert(self.positional, f"*{spread}")
-        return ", ".join([*parts, f"**{self.named}"] if self.named else parts)
+        return ", ".join([*parts, f"**{named}"] if named else parts)
 
     def unusual(self) -> list[str]:
         """Conditions under which a call is not a common one: of the arguments that are nothing to the block."""
         read = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
         read += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
-        ours = {*self.names[: len(self.op.tensors)], *self.op.params, *read}
+        ours = {*self.operands, *self.op.params, *read}
         found = [f"{each} {_unlike(self.defaults[each])}" for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
 
@@ -66,14 +77,14 @@ class Front:
         """How the block's parameters are called in the written code."""
         found = {each: each for each in self.op.params}
         for each, value in self.fixed.items():
-            found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else repr(value)
+            found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else f"fixed_{each}"
         return found
 
     def readings(self) -> list[str]:
         """Lines that find the block's parameters by the surface's arguments."""
         lines = []
         for each, value in self.fixed.items():
-            if value in (AXIS, NEW_AXIS):
+            if value.__class__ is str and value in (AXIS, NEW_AXIS):
                 count = "_a0.ndim" if value == AXIS else "_a0.ndim + 1"
                 lines.append(f"_p_{each} = {each} if {each} >= 0 else {each} + {count}")
                 lines.append(f"if not 0 <= _p_{each} < {count}: raise IndexError")
@@ -94,12 +105,19 @@ class Text:
     """The text of the callers of ``op``, before which ``front`` may stand.
 
     ``public``: whether users call it, as a ``"function"`` or ``"method"``. ``over``: whether the first operand is
-    overwritten.
+    overwritten. ``every``: what is appended to the name of each result; ``shown``: of those that become tensors;
+    ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself.
     """
 
     def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
         self.op, self.front, self.public, self.over = op, front, public, over
         self.count = len(op.tensors)
+        gives = None if front is None else front.gives
+        self.every = ["", *map(str, range(1, len(op.outputs)))]
+        self.shown = self.every[:1] if gives is FIRST else self.every
+        self.single = not op.several and (not op.outputs or op.differentiable == 1)
+        several = f"({', '.join(f'_y{k}' for k in self.shown)})"
+        self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
         if front is None:
             self.names = [{"self": "input"}.get(each, each) for each in op.tensors]
             self.values = {each: each for each in op.params}
@@ -108,10 +126,10 @@ class Text:
             self.takes_out = public != "method" and not over
             self.slow = f"return slow(op, ({given}), ({params}), {'out' if self.takes_out else 'None'})"
         else:
-            self.names = list(front.names[: self.count])
+            self.names = list(front.operands)
             self.values = front.values()
             self.takes_out = False
-            self.slow = f"return slow({front.passed_on()})"
+            self.slow = f"return slow({front.passed_on(front.spread, front.named)})"
 
     # -- Arguments
 
@@ -126,11 +144,13 @@ class Text:
             elif self.takes_out:
                 lines.append(f"    if out is not None: {self.slow}")
             return lines
-        if self.public and not front.spread:
-            lines.append(f"    if rest: return slow({front.passed_on('rest')})")
+        if self.public and not (front.spread and front.named):
+            more = [each for each, own in (("rest", front.spread), ("unknown", front.named)) if not own]
+            passed = front.passed_on(front.spread or "rest", front.named or "unknown")
+            lines.append(f"    if {' or '.join(more)}: return slow({passed})")
         if unusual := front.unusual():
             lines.append(f"    if {' or '.join(unusual)}: {self.slow}")
-        if front.guard and front.guard != INLINE:
+        if front.guard:
             lines.append(f"    if not ({front.guard}): {self.slow}")
         return lines
 
@@ -148,8 +168,8 @@ class Text:
         spread = f"*{of.spread}" if self.front and of.spread else "*rest" if self.public else "*"
         if spread != "*" or positional < len(every) or self.takes_out:
             parts.insert(positional, spread)
-        if self.front and of.named:
-            parts.append(f"**{of.named}")
+        if self.front and (of.named or self.public):
+            parts.append(f"**{of.named or 'unknown'}")
         return ", ".join([*parts, "out=None"] if self.takes_out else parts)
 
     # -- Operands
@@ -176,6 +196,8 @@ class Text:
                 if op.check is not None:
                     usual = f"_k is not bool and ({usual})"
                 lines += ["    elif _k in NUMBERS:", f"        _a{i}, _n{i}, _u = {name}, None, not ({usual})"]
+            if op.tensors[i] in op.optional and not self.over:
+                lines.append(f"    elif {name} is None: _a{i} = _n{i} = None")
             lines.append(f"    else: {slow}")
         return lines
 
@@ -220,53 +242,49 @@ class Text:
     def caller(self) -> list[str]:
         """A caller that gives a new tensor or a view."""
         op, front, lines = self.op, self.front, self.head()
-        views = op.several and op.kind == "view"
-        if (op.several and not views) or op.outputs or self.count == 0:
-            return [*lines, f"    {self.slow}"]
-        lines += self.operands()
-        call, guard = self.call()
-        lines.append("    try:")
-        if front is not None:
-            lines += _lines(*_lines(*front.readings()))
-            lines += [f"        if not ({guard}): raise ValueError"] if front.guard == INLINE else []
-        lines += _lines(*_lines(*self.united("_d")))
-        lines.append(f"        _r = {call}")
-        if op.kind != "view":
-            lines.append("        if _r.__class__ is not ndarray: _r = asarray(_r)")
-        if op.in_order:
-            lines.append("        if _r.ndim > 1 and not _r.flags.c_contiguous: _r = _r.copy()")
-        if views:
-            result = [f"_y = views_of({self.names[0]}, _r)", "if not recording(): return _y", *self.record_several()]
+        if (op.several and op.kind != "view") or self.count == 0:
+            return _brief([*lines, f"    {self.slow}"])
+        needed, call = self.call()
+        done = [*(front.readings() if front is not None else []), *self.united("_d")]
+        if needed:
+            done.append(f"if not ({needed}): raise ValueError")
+        done.append(f"{', '.join(f'_r{k}' for k in self.every)} = {call}")
+        if op.several:
+            done += [f"_y = views_of({self.names[0]}, _r)", "if not recording(): return _y", *self.record_several()]
+        elif op.kind == "view":
+            done += [*self.view_result(), *self.record()]
         else:
-            result = [*(self.view_result() if op.kind == "view" else self.fresh_result()), *self.record()]
-        lines += _lines(*_lines(*result))
-        # Outside the handler, so that an error raised there does not drag this one along.
-        return [*lines, "        return _y", "    except Exception: pass", f"    {self.slow}"]
+            done += [*self.fresh_results(), *self.record()]
+        # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
+        lines += [*self.operands(), "    try:", *_lines(*_lines(*done, f"return {self.returned}"))]
+        return _brief([*lines, "    except Exception: pass", f"    {self.slow}"])
 
     def call(self) -> tuple[str, str]:
-        """What calculates the result, and the condition under which that is the block's ``inline`` expression."""
-        op, call, guard = self.op, self.kernel(), ""
+        """What must hold for a result to be calculated (nothing: an empty string), and the expression that does it."""
+        op, call = self.op, self.kernel()
         if op.ufunc is not None:
             plain = self.at_defaults()
-            call = self.ufunc() + (f" if {plain} else {call}" if plain else "")
-        elif op.inline is not None:
-            guard, inlined = (self.said(each) for each in op.inline[:2])
-            if op.kind == "general":
-                alike = [f"_a{i}.dtype is _d" for i in range(1, self.count)]
-                guard = " and ".join(["(_d is F32 or _d is F64)", *alike, guard])
-            always = guard == "True" or (self.front is not None and self.front.guard == INLINE)
-            call = inlined if always else f"{inlined} if {guard} else {call}"
-        return call, guard
+            return "", self.ufunc() + (f" if {plain} else {call}" if plain else "")
+        if op.inline is None:
+            return "", call
+        guard, inlined = (self.said(each) for each in op.inline[:2])
+        if op.kind == "general":
+            guard = f"(_d is F32 or _d is F64) and {guard}"
+        if self.front is not None and self.front.inline:
+            return guard, inlined
+        return "", inlined if guard == "True" else f"{inlined} if {guard} else {call}"
 
-    def fresh_result(self) -> list[str]:
-        return [
-            "_y = new(Tensor)",
-            "_y._array = _r",
-            "_y._view = _y._grad = _y._node = _y._count = None",
-            "if not recording():",
-            "    if in_inference(): _y._count = ()",
-            "    return _y",
-        ]
+    def fresh_results(self) -> list[str]:
+        lines = []
+        for k in self.every:
+            lines.append(f"if _r{k}.__class__ is not ndarray: _r{k} = asarray(_r{k})")
+            if self.op.in_order:
+                lines.append(f"if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
+        for k in self.shown:
+            lines += [f"_y{k} = new(Tensor)", f"_y{k}._array = _r{k}"]
+            lines.append(f"_y{k}._view = _y{k}._grad = _y{k}._node = _y{k}._count = None")
+        uncounted = f"    if in_inference(): {' = '.join(f'_y{k}._count' for k in self.shown)} = ()"
+        return [*lines, "if not recording():", uncounted, f"    return {self.returned}"]
 
     def view_result(self) -> list[str]:
         first = self.names[0]
@@ -286,7 +304,7 @@ class Text:
         """A caller that overwrites its first operand, whose version cell is ``_x``."""
         op, lines, first = self.op, self.head(), self.names[0]
         if op.several or op.outputs or op.kind == "view" or op.result is not None:
-            return [*lines, f"    {self.slow}"]
+            return _brief([*lines, f"    {self.slow}"])
         lines += [*self.operands(), f"    _x = {first}._count", "    if not _x:"]
         lines += [f"        if _x is not None: {self.slow}", f"        _x = {first}._count = [0, None]"]
         if op.has_rules:
@@ -300,7 +318,7 @@ class Text:
         lines.append("    _x[1] = _f.f_code, _f.f_lasti")
         if op.has_rules:
             lines += ["    if _w:", f"        _r, _y = _a0, {first}", *_lines(*_lines(*self.record()))]
-        return [*lines, f"    return {first}"]
+        return _brief([*lines, f"    return {first}"])
 
     def if_tensor(self, i: int) -> str:
         """The start of a condition about operand ``i`` that a number does not meet."""
@@ -361,10 +379,13 @@ class Text:
         op = self.op
         if not op.has_rules or op.result is not None:
             return []
-        every = _lines("_node = new(Node)", f"_node.edges = ({', '.join(f'_n{i}' for i in range(self.count))},)")
+        places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
+        every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
         every += _lines(*self.saves(None))
         head = "if " + " or ".join(f"_n{i} is not None" for i in range(self.count)) + ":"
-        if self.count == 1 and self.over:
+        if not self.single:
+            made = every
+        elif self.count == 1 and self.over:
             made = _lines("if _b is None:", *_lines(*self.lone(0)), "else:", *every)
         elif self.count == 1:
             made = _lines(*self.lone(0))
@@ -375,7 +396,10 @@ class Text:
         else:
             made = every
         if op.kind != "pointwise" and not self.over:  # integers have no derivative
-            made = [*_lines("_t = _r.dtype", "if _t is not _d and _t.kind not in 'fcV': return _y"), *made]
+            made = [
+                *_lines("_t = _r.dtype", f"if _t is not _d and _t.kind not in 'fcV': return {self.returned}"),
+                *made,
+            ]
         return [head, *made, *_lines(*self.facts())]
 
     def record_several(self) -> list[str]:
@@ -412,8 +436,7 @@ class Text:
         that a gradient fits.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
-        single = not self.over and not self.op.several
-        lines = [*["_y._node = _node"] * single, "_node.number = next_number()", "_node.hooks = None"]
+        lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
         if self.over:
             lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
         elif not pointwise:
@@ -431,12 +454,24 @@ class Text:
             return [*lines, "_node.code, _node.instruction = _x[1]", *place]
         return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
 
+    def placed(self) -> list[str]:
+        """Lines that give the results their places (of what overwrites and of several views other lines do it)."""
+        if self.over or self.op.several:
+            return []
+        if self.single:
+            return ["_y._node = _node"]
+        return ["_y._node = Output(_node, 0, _r.shape, _t)"] + [
+            f"if _r{k}.dtype.kind in 'fcV': _y{k}._node = Output(_node, {k}, _r{k}.shape, _r{k}.dtype)"
+            for k in self.shown[1 : self.op.differentiable]
+        ]
+
     def store(self, each: Any, only: int | None) -> list[str]:
         """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
         slot = f"_node.s_{each.name}"
         if each.kind == "result":
-            cell = ("_x", "_x[0]") if self.over else ("_y._count = [0, None]", "0")
-            return [f"{slot} = _r", f"_node.c_{each.name} = {cell[0]}", f"_node.v_{each.name} = {cell[1]}"]
+            k = self.every[each.index]
+            cell = ("_x", "_x[0]") if self.over else (f"_y{k}._count = [0, None]" if k in self.shown else "FIXED", "0")
+            return [f"{slot} = _r{k}", f"_node.c_{each.name} = {cell[0]}", f"_node.v_{each.name} = {cell[1]}"]
         if each.kind == "tensor":
             i = each.index
             fixed = f"_node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
@@ -444,6 +479,9 @@ class Text:
                 return [f"{slot} = _old; {fixed}"]
             plain = [f"_c = {self.names[i]}._count", f"if _c is None: _c = {self.names[i]}._count = [0, None]",
                      f"{slot} = _a{i}; _node.c_{each.name} = _c; _node.v_{each.name} = _c[0]"]  # fmt: skip
+            if each.name in self.op.optional:
+                nothing = f"{slot} = _node.c_{each.name} = None; _node.v_{each.name} = 0"
+                return [f"if _a{i} is None: {nothing}", "else:", *_lines(*plain)]
             if not self.if_tensor(i):
                 return plain
             return [f"if _a{i} is {self.names[i]}: {slot} = _a{i}; {fixed}", "else:", *_lines(*plain)]
@@ -460,6 +498,12 @@ _FRAME = ("_f = _getframe(1)", "while MARK in _f.f_globals: _f = _f.f_back")
 
 def _lines(*lines: str) -> list[str]:
     return ["    " + line for line in lines]
+
+
+def _brief(lines: list[str]) -> list[str]:
+    """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
+    caught = ["    except Exception as _error:", "        _error = brief(_error)"]
+    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RAISE))]
 
 
 def _any_place(rules: Sequence[int]) -> str:

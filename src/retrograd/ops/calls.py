@@ -7,17 +7,18 @@ tensor likewise.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
 from ..core import devices, dtypes, where
+from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
+from ..core.where import warn
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
@@ -73,12 +74,16 @@ def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """``function`` as an operator: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
-        if other.__class__ in NUMBERS or isinstance(other, Tensor):
-            return function(input, other)
-        if not belongs(other):
-            return NotImplemented
-        return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        try:
+            if other.__class__ in NUMBERS or isinstance(other, Tensor):
+                return function(input, other)
+            if not belongs(other):
+                return NotImplemented
+            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+        except Exception as error:
+            raise where.brief(error) or error from None
 
+    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
     operator.__name__ = operator.__qualname__ = function.__name__
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
@@ -109,12 +114,8 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     if value is None and op.kind != "pointwise":
         return value
     raise TypeError(
-        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {_kind(value)}"
+        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {kind_of(value)}"
     )
-
-
-def _kind(value: Any) -> str:
-    return "numpy.ndarray" if isinstance(value, numpy.ndarray) else type(value).__name__
 
 
 def run(
@@ -328,7 +329,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     x = tensors[0]
     if not all([each.__class__ is Tensor for each in tensors]):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {_kind(x)}")
+            raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
         tensors = tuple([as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
@@ -384,9 +385,11 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
     for each, target in zip(results, outs, strict=True):
         if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_kind(target)}")
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind_of(target)}")
         check_cast(dtypes.of(each.dtype), target.dtype)
         check_in_place(target, False)
         if op.kind == "pointwise":
@@ -402,13 +405,11 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warnings.warn(
+            warn(
                 f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
                 f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
                 "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                UserWarning,
-                stacklevel=5,
             )
         target._array = resized(target._array, array.shape)
     target._array[...] = array

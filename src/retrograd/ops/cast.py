@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as _copy
-import warnings
 from typing import Any
 
 import numpy
@@ -15,11 +14,13 @@ from ..core.tensor import (
     Tensor,
     address,
     channels_last,
+    channels_last_3d,
     contiguous_format,
     memory_of,
     preserve_format,
     wrap,
 )
+from ..core.where import brief, briefly, warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
 from .promote import PLAIN
@@ -31,10 +32,23 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
     if memory_format is contiguous_format:
         return np.array(self, order="C")
-    if memory_format is channels_last and self.ndim == 4:
+    if memory_format in CHANNELS:
+        check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
+    if memory_format is not preserve_format:
+        raise TypeError("a memory format must be a torch.memory_format")
     # What lies several times at one place has no order of memory to keep.
     return np.array(self, order="C" if 0 in self.strides else "K")
+
+
+#: The formats in which dimension 1 comes last in memory, and how many dimensions they are for.
+CHANNELS = {channels_last: 4, channels_last_3d: 5}
+
+
+def check_rank(rank: int, memory_format: Any) -> None:
+    """Refuse a format of memory for tensors with another number of dimensions."""
+    if rank != CHANNELS.get(memory_format, rank):
+        raise RuntimeError(f"required rank {CHANNELS[memory_format]} tensor to use {memory_format.name} format")
 
 
 clone_block.derivative(self=lambda F, g: g)
@@ -47,9 +61,14 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 
 
 @surface(function=False)
-def contiguous(input: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie one after the other, else a copy for which they do."""
-    return input if input.is_contiguous(memory_format) else clone(input, memory_format=memory_format)
+    if memory_format is contiguous_format and input._array.flags.c_contiguous:
+        return input
+    check_rank(input._array.ndim, memory_format)
+    if memory_format is not preserve_format and input.is_contiguous(memory_format=memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
 
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
@@ -71,15 +90,24 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
     ``memory_format``.
     """
-    place, target, force, layout = _to_arguments(args, kwargs)
+    place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
         result = to_device(result, place)
     if target is not None and target is not result.dtype:
-        result = to_dtype(result, target)
-    if result is input and (force or (layout is not preserve_format and not input.is_contiguous(layout))):
-        return clone(input, memory_format=layout)
-    return result
+        result = converted(result, target)
+    if layout is not preserve_format:
+        result = contiguous(result, memory_format=layout)
+    return to_dtype(input, input.dtype) if result is input and force else result
+
+
+def converted(input: Tensor, target: dtype) -> Tensor:
+    """The tensor with elements of another dtype; what becomes whole numbers has no gradient."""
+    if target.category < dtypes.FLOATING and input.requires_grad:
+        input = input.detach()
+    if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
+        warn("Casting complex values to real discards the imaginary part")
+    return to_dtype(input, target)
 
 
 def _elsewhere(place: Any, input: Tensor) -> bool:
@@ -92,13 +120,12 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
     return True
 
 
-def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
     kwargs.pop("non_blocking", None)
-    other = kwargs.pop("other", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments - got {', '.join(kwargs)}")
+    other = kwargs.pop("tensor", None)
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
@@ -108,8 +135,8 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
             target = rest.pop(0)
     elif rest and _is_dtype(rest[0]):
         target = rest.pop(0)
-    elif rest:
-        raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__})")
+    if kwargs or len(rest) > 2 or not all(isinstance(each, bool) for each in (*rest, force)):
+        raise TypeError("these arguments do not go together")
     if other is not None:
         place, target = other.device, other.dtype
     if len(rest) > 1:
@@ -127,8 +154,10 @@ def _is_count(value: Any) -> bool:
 
 
 def _caster(name: str, target: dtype) -> None:
-    def cast(input: Tensor, memory_format: Any = preserve_format) -> Tensor:
-        return input if input.dtype is target else to_dtype(input, target)
+    def cast(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+        if memory_format is not preserve_format:
+            return to(input, target, memory_format=memory_format)
+        return input if input.dtype is target else converted(input, target)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
@@ -159,6 +188,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         if dtype not in OLD_TYPES:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = OLD_TYPES[dtype]
+    if not _is_dtype(dtype) and not hasattr(dtype, "element"):
+        raise TypeError("dtype must be a type, str, or dtype object")
     return to(input, getattr(dtype, "element", dtype))
 
 
@@ -168,13 +199,15 @@ def type_name(x: Tensor) -> str:
 
 
 @surface(function=False)
-def cpu(input: Tensor, memory_format: Any = preserve_format) -> Tensor:
+def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """The tensor in the processor's memory; itself if it is there."""
     return to(input, devices.CPU)
 
 
 @surface(function=False)
-def cuda(input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format) -> Tensor:
+def cuda(
+    input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
+) -> Tensor:
     """The tensor on a GPU, through CuPy; without one an error that says what to install."""
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
@@ -205,7 +238,7 @@ def tolist(input: Tensor) -> Any:
     return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
 
 
-@surface(function=False)
+@surface(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
@@ -219,9 +252,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     return on_cpu(input)
 
 
-surface(function=False, name="numpy")(numpy_)
-
-
+@briefly
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
@@ -242,25 +273,41 @@ def _one(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
-        warnings.warn(
+        warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
             "tensor.detach() first.",
-            UserWarning,
-            stacklevel=3,
         )
     return item(self)
 
 
 def _int(self: Tensor) -> int:
-    return int(_one(self))
+    try:
+        return int(_real(self, "int64_t"))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _float(self: Tensor) -> float:
-    return float(_one(self))
+    try:
+        return float(_real(self, "double"))
+    except Exception as error:
+        raise brief(error) or error from None
+
+
+def _real(self: Tensor, name: str) -> Any:
+    value = _one(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        return value.real
+    return value
 
 
 def _complex(self: Tensor) -> complex:
-    return complex(_one(self))
+    try:
+        return complex(_one(self))
+    except Exception as error:
+        raise brief(error) or error from None
 
 
 def _index(self: Tensor) -> int:
@@ -279,6 +326,10 @@ def _iter(self: Tensor) -> Any:
     if self._array.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
+
+
+def _delete(self: Tensor, index: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
 
 
 def _reversed(self: Tensor) -> Tensor:
@@ -317,8 +368,10 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> 
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    prefix = "tensor(" if self.__class__ in PLAIN else f"{self.__class__.__name__}("
-    return text_of(self, prefix, contents=tensor_contents)
+    if self.__class__ in PLAIN:
+        return text_of(self, contents=tensor_contents)
+    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
+    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -490,7 +543,8 @@ DUNDERS: dict[str, Any] = {
     "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
     "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
     "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,
-    "__reduce_ex__": _reduce,
+    "__reduce_ex__": _reduce, "__delitem__": _delete,
 }  # fmt: skip
 for _name, _function in DUNDERS.items():
+    _function.__qualname__ = f"Tensor.{_name}"
     surface(function=False, name=_name)(_function)

@@ -17,7 +17,12 @@ from .table import op, pointwise, surface, variant
     no_slope, no_slope, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether elements are equal."""
+    """Whether elements are equal.
+
+    >>> import retrograd as torch
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
     return np.equal(self, other)
 
 
@@ -83,7 +88,12 @@ for _function, _names in (
 
 @pointwise(result=bool, numbers=False)
 def logical_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether both elements are true (not zero)."""
+    """Whether both elements are true (not zero).
+
+    >>> import retrograd as torch
+    >>> torch.logical_and(torch.tensor([True, False]), torch.tensor([True, True]))
+    tensor([ True, False])
+    """
     return np.logical_and(self, other)
 
 
@@ -180,14 +190,24 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 
 @surface()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element."""
+    """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-9, 2.1]))
+    tensor([ True, False])
+    """
     _check_close(input, other, rtol, atol)
     return isclose_arrays(input, other, rtol, atol, equal_nan)
 
 
 @surface()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements are close (see :func:`isclose`)."""
+    """Whether all elements are close (see :func:`isclose`).
+
+    >>> import retrograd as torch
+    >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
+    True
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 

@@ -6,12 +6,12 @@ The output is linear in input and weight, and so are the gradients of both: ``co
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..core import dtypes
 from ..core.dtypes import c_name, unsupported
 from ..core.tensor import Tensor
+from ..core.where import warn
 from ..kernels import convolve
 from ..kernels.layout import laid_as
 from .pad import constant_pad_nd_block
@@ -348,11 +348,9 @@ def _string_padding(
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     whole = [d * (k - 1) for d, k in zip(_each("dilation", dilation, rank), weight._array.shape[2:], strict=True)]
     if any(each % 2 for each in whole):
-        warnings.warn(
+        warn(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
             "created",
-            UserWarning,
-            stacklevel=4,
         )
         more = [value for each in reversed(whole) for value in (0, each % 2)]
         input = constant_pad_nd_block(input, tuple(more), 0)

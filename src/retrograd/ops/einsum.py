@@ -41,12 +41,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
     for x, y in zip(first, second, strict=True):
-        if a._array.shape[x] != b._array.shape[y]:
+        if a._array.shape[x] != b._array.shape[y] and 1 not in (a._array.shape[x], b._array.shape[y]):
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a._array.shape[x]} in dim "
                 f"{x - a._array.ndim if isinstance(dims, int) else x} and second has "
                 f"size {b._array.shape[y]} in dim {y}"
             )
+    # A dimension of size 1 is paired with one of any size by summing that one first.
+    for x, y in zip(first, second, strict=True):
+        if a._array.shape[x] != b._array.shape[y]:
+            a, b = (a, F.sum_dim(b, y, True)) if a._array.shape[x] == 1 else (F.sum_dim(a, x, True), b)
     left = [axis for axis in range(a._array.ndim) if axis not in first]
     right = [axis for axis in range(b._array.ndim) if axis not in second]
     size = math.prod(a._array.shape[axis] for axis in first)

@@ -139,7 +139,12 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
 
 @surface()
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """``input`` to the power ``exponent``, element by element; either may be a number."""
+    """``input`` to the power ``exponent``, element by element; either may be a number.
+
+    >>> import retrograd as torch
+    >>> torch.pow(2, torch.tensor([1, 2, 3]))
+    tensor([2, 4, 8])
+    """
     kind = exponent.__class__
     if kind is int or kind is float:
         if isinstance(input, Tensor) and input._array.dtype.kind not in ("biu" if kind is float else "b"):
@@ -219,7 +224,12 @@ def square_(input: Tensor) -> Tensor:
 
 @pointwise(lambda F, g, out: g / (2 * out), floats=True)
 def sqrt(np: Any, self: Any, /) -> Any:
-    """Square root, element by element; nan for negative numbers."""
+    """Square root, element by element; nan for negative numbers.
+
+    >>> import retrograd as torch
+    >>> torch.sqrt(torch.tensor([4.0, -1.0]))
+    tensor([2., nan])
+    """
     return np.sqrt(self)
 
 
@@ -240,7 +250,12 @@ def reciprocal(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, out: out, floats=True)
 def exp(np: Any, self: Any, /) -> Any:
-    """e to the power of each element."""
+    """e to the power of each element.
+
+    >>> import retrograd as torch
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
     return np.exp(self)
 
 
@@ -258,7 +273,12 @@ def expm1(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g / self, floats=True)
 def log(np: Any, self: Any, /) -> Any:
-    """Natural logarithm, element by element."""
+    """Natural logarithm, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.log(torch.tensor([1.0, 10.0]))
+    tensor([0.0000, 2.3026])
+    """
     return np.log(self)
 
 
@@ -299,7 +319,12 @@ def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, self: F.cos(self), floats=True)
 def sin(np: Any, self: Any, /) -> Any:
-    """Sine, element by element (radians)."""
+    """Sine, element by element (radians).
+
+    >>> import retrograd as torch
+    >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
+    tensor([0., 1.])
+    """
     return np.sin(self)
 
 
@@ -339,7 +364,12 @@ def atan(np: Any, self: Any, /) -> Any:
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
-    """The angle of the point (``other``, ``self``), in radians between -π and π."""
+    """The angle of the point (``other``, ``self``), in radians between -π and π.
+
+    >>> import retrograd as torch
+    >>> torch.atan2(torch.tensor([1.0]), torch.tensor([-1.0]))
+    tensor([2.3562])
+    """
     return np.arctan2(self, other)
 
 
@@ -369,7 +399,12 @@ tanh_backward.derivative(
 
 @pointwise(lambda F, g, out: F.tanh_backward(g, out), floats=True)
 def tanh(np: Any, self: Any, /) -> Any:
-    """Hyperbolic tangent, element by element."""
+    """Hyperbolic tangent, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.7616,  0.0000,  0.7616])
+    """
     return np.tanh(self)
 
 
@@ -426,7 +461,12 @@ sigmoid_backward.derivative(
 
 @pointwise(lambda F, g, out: F.sigmoid_backward(g, out), floats=True)
 def sigmoid(np: Any, self: Any, /) -> Any:
-    """``1 / (1 + exp(-x))``, element by element."""
+    """``1 / (1 + exp(-x))``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.2689, 0.5000, 0.7311])
+    """
     return np.divide(1, 1 + np.exp(-self))
 
 
@@ -444,7 +484,12 @@ threshold_backward.derivative(
 
 @pointwise(lambda F, g, out: F.threshold_backward(g, out, 0))
 def relu(np: Any, self: Any, /) -> Any:
-    """Each element where it is positive, else 0."""
+    """Each element where it is positive, else 0.
+
+    >>> import retrograd as torch
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     if self.dtype == bool:
         raise RuntimeError("Boolean inputs not supported for relu")
     if self.dtype.kind == "c":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy
@@ -11,6 +10,7 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
+from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
 from .cast import type_name
@@ -290,10 +290,9 @@ def embedding_bag(
     tensor([[2., 3.]])
     """
     if weight.dtype is dtypes.int64 and input.is_floating_point():
-        warnings.warn(
+        warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
             "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
@@ -392,7 +391,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
     """Einstein's sum of three operands."""
-    return np.einsum(text, first, second, third, optimize=True)
+    with numpy.errstate(all="ignore"):
+        return np.einsum(text, first, second, third, optimize=True)
 
 
 def _without(text: str, which: int) -> str:

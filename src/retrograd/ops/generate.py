@@ -23,7 +23,7 @@ from ..core.node import AccumulateGrad, Output, next_number
 from ..core.tensor import Tensor, new, share_memory
 from ..core.views import current, rebase, view_of, views_of
 from .callers import Front, Text
-from .nodes import FIXED, compiled, counted, node_class
+from .nodes import FIXED, compiled, counted, full_class, node_class
 from .operation import MISSING
 from .promote import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
 
@@ -34,20 +34,22 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     taken = taken_by(op)
     front = slow if isinstance(slow, Front) else None
     space = function.__globals__
-    over = space["over"]
+    over: bool = space["over"]
     space.update(
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
-        next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, counted=counted, Output=Output,
-        Leaf=AccumulateGrad, share_memory=share_memory,
-        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, rebase=rebase, Node=node_class(op, in_place=over),
+        next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
+        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=where.brief, counted=counted,
+        Leaf=AccumulateGrad, share_memory=share_memory, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
-        **{f"read_{key}": value for key, value in (front.fixed.items() if front else ()) if callable(value)},
     )  # fmt: skip
     for expression in filter(None, (op.inline, op.over)):
         space.update(*expression[2:])
+    if front is not None:
+        space.update(Given=front.gives, tuple_of=tuple.__new__)
+        space.update({f"fixed_{each}": value for each, value in front.fixed.items()})
     text = Text(op, front, space["public"], over)
     lines = text.overwriter() if over else text.caller()
     if not over:

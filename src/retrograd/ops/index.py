@@ -6,7 +6,6 @@ a view; what tensors and lists remain then pick elements of the dimensions at wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +14,10 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
+from ..core.where import brief, warn
 from ..kernels import indexing
 from .calls import bare
-from .create import array_of
+from .data import array_of
 from .inner import expand
 from .overwrite import fill_with_
 from .pieces import select_block, slice_block
@@ -283,10 +283,8 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
 
 def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     if item.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
         )
     mask = item._array
     for axis, size in enumerate(mask.shape):
@@ -384,12 +382,20 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
     if _assigned(self, index, value):
         return
-    source = value if isinstance(value, Tensor) else wrap(_number(value, self))
+    try:
+        _put_at(self, index, value)
+    except Exception as error:
+        raise brief(error) or error from None
+
+
+def _put_at(x: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``, the readable way."""
+    source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
         return
-    viewed, picks = _target(self, index)
+    viewed, picks = _target(x, index)
     if not picks:
-        if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
+        if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype):
             fill_with_(viewed, source)
         else:
             _copy_into(viewed, source)

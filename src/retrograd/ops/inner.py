@@ -148,6 +148,9 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
             target[i], strides[i] = have, steps[i - lead]
         elif have != 1:
             raise _inexpandable(self, list(size))
+    for i in range(lead - 1, -1, -1):  # a new dimension of size 1 steps over all that follow
+        if target[i] == 1 and steps:
+            strides[i] = target[i + 1] * strides[i + 1]
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
     return as_strided_of(np)(self, target, strides)

@@ -18,7 +18,7 @@ from ..core.tensor import Tensor
 class Interpreted(Tensor):
     """A tensor of a transformation; ``level`` says how deep that is nested (the innermost has the highest)."""
 
-    __slots__ = ("level",)
+    __slots__ = ()  # so that an instance may become a plain tensor
     level: int
 
     @abstractmethod

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..core.modes import recording
 from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
+from ..core.where import warn
 from .calls import write_array
 from .out import refuse_grad, written
 from .promote import common_dtype, mismatch
@@ -155,7 +155,13 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @surface(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, side by side along a new dimension ``dim``."""
+    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -380,10 +386,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """
     given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
     if indexing is None:
-        warnings.warn(
+        warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
-            stacklevel=2,
         )
         indexing = "ij"
     if indexing not in ("ij", "xy"):
@@ -493,7 +497,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(name="where_block", backward="WhereBackward0", function=False, method=False)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere."""
+    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
+    if condition.dtype.kind != "b" or self.dtype != other.dtype:
+        raise TypeError  # that is for the surface
     try:
         return np.where(condition, self, other)
     except ValueError:
@@ -510,17 +516,20 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices."""
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if input is None or other is None or not isinstance(condition, Tensor):
         raise TypeError("where() received an invalid combination of arguments")
     if condition.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
             "of PyTorch. Use a boolean condition instead.",
-            UserWarning,
-            stacklevel=3,
         )
         condition = condition.to(dtypes.bool_)
     if condition.dtype is not dtypes.bool_:
@@ -540,7 +549,7 @@ def _as_one(operands: list[Any]) -> list[Any]:
     ]
 
 
-surface(method=False, name="where")(where_)
+surface(method=False, name="where", quick=where_block)(where_)
 
 
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:

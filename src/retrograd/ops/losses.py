@@ -6,13 +6,13 @@ Losses that choose by class are in ``classes.py``.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtypes import of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
+from ..core.where import warn
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
 from .compare import eq, ne
@@ -33,12 +33,11 @@ def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> st
     if size_average is not None or reduce is not None:
         average, reduced_ = size_average is not False, reduce is not False
         reduction = "none" if not reduced_ else "mean" if average else "sum"
-        warnings.warn(
+        warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=3,
         )
     if reduction == "elementwise_mean":
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
+        warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         return "mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -204,8 +203,8 @@ same_kind.derivative(self=lambda F, g: None, like=lambda F, g: None)
 @_loss("SoftMarginLossBackward0")
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """``log(1 + exp(-target * x))``, their mean or their sum."""
-    each = np.multiply(self, -target)
-    return _total(np, np.log1p(np.exp(each, out=each), out=each), reduction)
+    each = np.exp(self * -target)
+    return _total(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
 
 @_loss()
@@ -229,10 +228,9 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     """Both in one shape, with PyTorch's warning if they are not."""
     if input._array.shape == target._array.shape:
         return input, target
-    warnings.warn(
+    warn(
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        stacklevel=3,
     )
     return broadcast_tensors(input, target)
 
@@ -540,11 +538,10 @@ def kl_div(
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
             "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
             "same as 'batchmean' in the next major release.",
-            stacklevel=2,
         )
     batch = reduction == "batchmean" and not legacy
     how = "sum" if batch else chosen(size_average, reduce, reduction)

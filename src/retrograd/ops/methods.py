@@ -5,6 +5,7 @@ Importing this module imports the whole table.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core import left_out
@@ -21,11 +22,13 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     convolve,
     copies,
     create,
+    data,
     differences,
     distance,
     drop,
     elementary,
     embed,
+    extremes,
     fft,
     index,
     inner,
@@ -33,6 +36,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     linalg,
     losses,
     normalise,
+    oldtypes,
     operators,
     overwrite,
     pad,
@@ -91,11 +95,25 @@ def install() -> None:
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
+    for name in ("is_contiguous", "stride"):
+        setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
+    for name, each in list(vars(Tensor).items()):
+        if isinstance(each, property) and each.fset is None:
+            setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+
+
+def _unwritable(name: str) -> Callable[..., None]:
+    """What says, for a property, that it can be neither set nor deleted."""
+
+    def refuse(self: Tensor, value: Any = None) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+    return refuse
 
 
 def add_method(name: str, function: Any) -> None:
     """Give Tensor a method that is written further to the right than the table."""
-    setattr(Tensor, name, function)
+    setattr(Tensor, name, public_form(function, "Tensor", name))
 
 
 __all__ = ["add_method", "install"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import linecache
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy
@@ -60,7 +61,10 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     return made
 
 
-_counted: dict[tuple[type, int], type] = {}
+def full_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
+    """The class of its nodes at which the gradients of all results wait for each other, if several have gradients."""
+    kind, count = node_class(op, conjugate, in_place), len(op.outputs)
+    return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
 
 
 def counted(kind: type[Node], outputs: int) -> type[Node]:
@@ -73,6 +77,9 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
             {"__slots__": (), "__module__": "builtins", "outputs": outputs, "single": outputs == 1},
         )
     return _counted[key]
+
+
+_counted: dict[tuple[type, int], type] = {}
 
 
 def _is_array(each: Any) -> bool:
@@ -136,7 +143,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
-        "__name__": "retrograd.ops.generated", where.MARK: True,
+        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
@@ -231,6 +238,31 @@ def _uses_level(rule: Any) -> bool:
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
     """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
     source = "\n".join(lines) + "\n"
+    kept, whole, written = source.splitlines(keepends=True), filename, 1
+    while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
+        written += 1  # a surface with two quick ways has two
+        filename = f"{whole[:-1]} {written}>"
     exec(compile(source, filename, "exec"), space)
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
+
+
+UNWRITTEN = "<first call>"
+
+
+def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+    """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
+    made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    space.update(write=write, function=made, brief=where.brief, __name__=None)
+    space[where.MARK] = True
+    return made
+
+
+_FIRST_CALL: CodeType = compiled(
+    UNWRITTEN,
+    [
+        "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in where.RAISE),
+    ],
+    {}, "first_call",
+).__code__  # fmt: skip

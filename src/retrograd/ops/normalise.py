@@ -467,7 +467,7 @@ def _instance_norm(
     out = native_batch_norm(seen, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
     for target, fresh in ((running_mean, mean), (running_var, var)):
         if target is not None and fresh is not None:
-            target._array[...] = fresh._array.reshape(batch, channels).mean(0)
+            target._array[...] = numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch
             bump(target)
     return out.view(input.shape)
 

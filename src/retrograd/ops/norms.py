@@ -13,10 +13,11 @@ from ..kernels import lapack
 from . import reduce as _reduce
 from .cast import clone
 from .decompose import eigvalsh, svdvals
+from .extremes import amax, amin
 from .join import cat
 from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
 from .pieces import narrow
-from .products import matmul
+from .products import matmul, vdot
 from .promote import mismatch
 from .reduce import vector_norm
 from .rounding import nan_to_num
@@ -73,7 +74,7 @@ def matrix_norm(
         sums = vector_norm(input, 1, over, keepdim)
         if not keepdim and beside > over:
             beside -= 1
-        found = (_reduce.amax if ord > 0 else _reduce.amin)(sums, beside, keepdim)
+        found = (amax if ord > 0 else amin)(sums, beside, keepdim)
     return into(out, found)
 
 
@@ -84,7 +85,7 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
     if ord == "nuc":
         found: Tensor = _reduce.sum(values, -1, keepdim)
     else:
-        found = (_reduce.amax if ord > 0 else _reduce.amin)(values, -1, keepdim)
+        found = (amax if ord > 0 else amin)(values, -1, keepdim)
     if not keepdim:
         return found
     found = unsqueeze(found, -1)
@@ -180,6 +181,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     error = mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
+    if out is None and x._array.ndim == y._array.ndim == 1 and x._array.shape == y._array.shape:
+        dimension(dim, 1)
+        return vdot(x, y)
     return _reduce.sum(x.conj() * y, dim, out=out)
 
 
@@ -188,6 +192,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")
+    x = x if x._array.ndim else unsqueeze(x, 0)
     powers = unsqueeze(x, -1).expand((*x._array.shape, size - 1)).cumprod(-1)
     return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
 

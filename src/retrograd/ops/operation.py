@@ -83,6 +83,7 @@ class Op:
         numbers: bool | str = True,
         inline: tuple[Any, ...] | None = None,
         over: tuple[Any, ...] | None = None,
+        optional: Sequence[str] = (),
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
@@ -104,6 +105,7 @@ class Op:
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
         self.outputs = tuple(outputs)  # names of several results
+        self.optional = tuple(optional)  # the tensors in whose place there may be None
         self.in_order = in_order  # the result lies in memory row by row, however the kernel leaves it
         self.several = several  # several results, as many as the arguments say
         self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
@@ -174,7 +176,7 @@ def arguments(rule: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
-_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays)$")
+_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays|all|dim)$")
 
 
 def _camel(name: str) -> str:

@@ -181,7 +181,7 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
 
 
 @op(
-    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True,
+    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
     over=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
           {"storable": storable}),
 )  # fmt: skip
@@ -194,19 +194,19 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
         out[mask] = value
         return out
     _together(mask, self)
-    return np.ascontiguousarray(np.where(mask, dtypes.converted(value, self.dtype), self))
+    return np.where(mask, dtypes.converted(value, self.dtype), self)
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
 
 
-@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True)
+@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     """``self`` with the 0-d ``value`` where ``mask`` is true."""
     _together(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
         value = dtypes.converted(value.item(), self.dtype)
-    return np.ascontiguousarray(np.where(mask, value.astype(self.dtype), self))
+    return np.where(mask, value.astype(self.dtype), self)
 
 
 masked_fill_tensor.derivative(
@@ -232,7 +232,12 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 
 @surface(quick=masked_fill_number, guard="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true."""
+    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+
+    >>> import retrograd as torch
+    >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
+    tensor([9, 2])
+    """
     call, tensors, params = _masked_fill(input, mask, value)
     return call(*tensors, *params)
 
@@ -269,7 +274,12 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 @surface()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """The elements where ``mask`` is true, in one row."""
+    """The elements where ``mask`` is true, in one row.
+
+    >>> import retrograd as torch
+    >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+    tensor([1, 3])
+    """
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     return masked_select_block(input, mask, out=out)

@@ -7,6 +7,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.levels import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
+from ..core.where import briefly
 from .inner import as_strided_of
 from .pieces import select_block
 from .promote import mismatch
@@ -114,8 +115,8 @@ def _set_imag(self: Tensor, value: Any) -> None:
     imag(self).copy_(value if isinstance(value, Tensor) else self.new_tensor(value).real)
 
 
-PROPERTIES["real"] = property(real, _set_real, doc="The real part, as a view.")
-PROPERTIES["imag"] = property(imag, _set_imag, doc="The imaginary part, as a view.")
+PROPERTIES["real"] = property(briefly(real), briefly(_set_real), doc="The real part, as a view.")
+PROPERTIES["imag"] = property(briefly(imag), briefly(_set_imag), doc="The imaginary part, as a view.")
 
 
 @op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)

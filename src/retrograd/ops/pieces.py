@@ -9,6 +9,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, memory_of
 from ..core.views import Geometry, geometry
 from .inner import as_strided_of, overlaps, strided_add
+from .refusals import guarded
 from .shape import ints, view_op
 from .table import AXIS, op, surface
 
@@ -212,6 +213,9 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _by_sizes(split_uneven, input, split_sizes, dim)
 
 
+_split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")  # what PyTorch's split calls, and says
+
+
 @surface()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """As :func:`split_with_sizes`, but each piece may be modified in place as if it had memory of its own."""
@@ -227,9 +231,14 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
 
 @surface(quick=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views."""
+    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
+
+    >>> import retrograd as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     sizes = kwargs.get("split_size", split_size_or_sections)
-    return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else split_with_sizes(input, sizes, dim)
+    return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
 
 
 @surface()
@@ -248,7 +257,12 @@ def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
 
 @surface(quick=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views."""
+    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
+
+    >>> import retrograd as torch
+    >>> torch.chunk(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     return _by_count(split_even, split_uneven, input, chunks, dim)
 
 

@@ -71,10 +71,16 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The product of two matrices."""
+    """The product of two matrices.
+
+    >>> import retrograd as torch
+    >>> torch.mm(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1], [1]]))
+    tensor([[3],
+            [7]])
+    """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
             return _product(np, self, mat2)
@@ -155,7 +161,12 @@ mv.derivative(
 
 @op(backward="DotBackward0", opmath=True, holomorphic=False)
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """The sum of the products of two vectors."""
+    """The sum of the products of two vectors.
+
+    >>> import retrograd as torch
+    >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     _check_vectors(self, tensor)
     if self.dtype.kind == "b":
         raise NotImplementedError("\"dot\" not implemented for 'Bool'")
@@ -203,7 +214,13 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """``input[i] * vec2[j]`` for every i and j."""
+    """``input[i] * vec2[j]`` for every i and j.
+
+    >>> import retrograd as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     for each in (input, vec2):
         if each._array.ndim != 1:
             raise RuntimeError(
@@ -425,7 +442,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    return _added(np, self, _product(np, batch1, batch2, "bmm").sum(0), beta, alpha)
+    return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
@@ -524,7 +541,8 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """The cross product along a dimension of size 3."""
-    return np.ascontiguousarray(np.cross(self, other, axis=dim))
+    with numpy.errstate(all="ignore"):
+        return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
 
 cross_block.derivative(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import c_name
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor, preserve_format, strided, wrap
+from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import modify, write_array
-from .create import dtype_of, made, sizes_of
+from .create import alike, dtype_of, made, sizes_of
 from .promote import mismatch
 from .table import op, surface
 
@@ -30,12 +32,15 @@ class Generator:
 
     __module__ = "torch"
 
+    @briefly
     def __init__(self, device: Any = "cpu") -> None:
         self.device = devices.as_device(device)
         self._stream = draws.Stream()
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin anew from ``seed``."""
+        if not isinstance(seed, (int, float, numpy.number)):
+            raise RuntimeError(f"manual_seed expected a long, but got {kind_of(seed)}")
         self._stream.seed_with(int(seed))
         return self
 
@@ -45,7 +50,7 @@ class Generator:
 
     def seed(self) -> int:
         """Begin anew from a seed that cannot be foreseen, and return it."""
-        chosen = secrets.randbits(63)
+        chosen = int.from_bytes(os.urandom(8)) >> 1
         self._stream.seed_with(chosen)
         return chosen
 
@@ -53,9 +58,12 @@ class Generator:
         """The state as a ByteTensor, laid out as PyTorch's."""
         return wrap(self._stream.state())
 
+    @briefly
     def set_state(self, new_state: Tensor) -> None:
         """Go on from a state that :meth:`get_state` gave."""
-        if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {kind_of(new_state)}")
+        if new_state.dtype is not dtypes.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         self._stream.set_state(new_state._array)
 
@@ -76,7 +84,7 @@ def _stream(generator: Generator | None) -> draws.Stream:
 @surface(method=False)
 def manual_seed(seed: int) -> Generator:
     """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 @surface(method=False)
@@ -125,7 +133,7 @@ def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = No
     return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
 
 
-def _sampler(name: str, sample: Any, doc: str) -> None:
+def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     def create(
         *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -140,7 +148,9 @@ def _sampler(name: str, sample: Any, doc: str) -> None:
     ) -> Tensor:  # fmt: skip
         kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
         _check_floating(name, kind)
-        return _drawn(sample(_stream(generator), input._array.shape, kind), device or input.device, requires_grad)
+        stream = _stream(generator)
+        found = _ordered(input, kind, memory_format, lambda shape, **how: sample(stream, shape, kind, **how), serial)
+        return _drawn(found, device or input.device, requires_grad)
 
     for made_, title, text in (
         (create, name, f"{doc} of shape ``size`` (ints or one sequence)."),
@@ -151,6 +161,21 @@ def _sampler(name: str, sample: Any, doc: str) -> None:
         surface(method=False, name=title)(made_)
 
 
+def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
+    """What ``sample`` draws for the shape of ``like``, in that tensor's order of memory; ``serial``: how, out of order."""
+    array = alike(numpy, like, kind, memory_format)
+    order = by_memory(array)
+    if array.flags.c_contiguous:
+        return sample(array.shape)
+    array.transpose(order)[...] = sample(tuple(array.shape[axis] for axis in order), **serial)
+    return array
+
+
+def by_memory(array: Any) -> list[int]:
+    """The dimensions of an array, the slowest in memory first."""
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
 def _check_floating(name: str, kind: Any) -> None:
     if kind.kind in "biu":
         what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
@@ -158,26 +183,26 @@ def _check_floating(name: str, kind: Any) -> None:
 
 
 _sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
-_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1")
+_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
 
 
 @surface(method=False)
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
-    dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
+    out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Random integers from ``low`` (0 if left out) to below ``high``: ``randint(high, size)``, ``randint(low, high, size)``."""
-    if size is None:
-        low, high, size = 0, low, high
-    if high is None:
-        low, high = 0, low
-    if size is None:
-        raise TypeError("randint() received an invalid combination of arguments - got (int), but expected one of:")
-    for position, (name, bound) in enumerate((("low", low), ("high", high))):
-        if not hasattr(bound, "__index__"):
-            raise TypeError(
-                f"randint(): argument '{name}' (position {position + 1}) must be int, not {type(bound).__name__}"
-            )
+    bounds = list(given)
+    if size is None and bounds:
+        size = bounds.pop()
+    if high is None and bounds:
+        high = bounds.pop()
+    if bounds:
+        (low,) = bounds
+    low, high = (each.__index__() for each in (0 if low is None else low, high))
+    if hasattr(size, "__index__"):
+        raise TypeError("a size is a sequence of ints")
     kind = dtype_of("randint", dtype, dtypes.int64)
     shape = sizes_of("randint", (size,))
     _check_span(low, high, dtypes.of(kind))
@@ -201,9 +226,11 @@ def randint_like(
     """Random integers in the shape of ``input``."""
     if high is None:
         low, high = 0, low
-    return randint(
-        low, high, input._array.shape, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad
-    )
+    kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
+    _check_span(low, high, dtypes.of(kind))
+    stream = _stream(None)
+    found = _ordered(input, kind, memory_format, lambda shape: draws.integers(stream, shape, kind, low, high), {})
+    return _drawn(found, device or input.device, requires_grad)
 
 
 @surface(method=False)
@@ -215,8 +242,9 @@ def randperm(
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = dtype_of("randperm", dtype, dtypes.int64)
-    if kind.kind == "c":
+    if kind.kind in "cb":
         raise dtypes.unsupported("randperm", kind)
+    dtypes.converted(n, kind)
     array = draws.permutation(_stream(generator), n, kind)
     return _drawn(array, device, requires_grad, out)
 
@@ -245,9 +273,11 @@ def normal(
     """Normal random numbers of the given means and standard deviations: tensors, or numbers with a ``size``."""
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
+        if size is None:
+            raise TypeError("normal() of numbers needs a size")
         _check_std(std)
         kind = dtype_of("normal", dtype)
-        shape = sizes_of("normal", (size if size is not None else (),))
+        shape = sizes_of("normal", (size,))
         return _drawn(
             draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out
         )
@@ -392,7 +422,7 @@ _OVERWRITE = {
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
     array = x._array
-    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    order = by_memory(array)
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
     values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))

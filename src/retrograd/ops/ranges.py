@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
-from .create import dtype_of, into, made, place_of
+from ..core.where import warn
+from .create import dtype_of, into, number_of, place_of
 from .table import surface
 
 
 @surface(method=False)
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
+    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Numbers from ``start`` to below ``end`` in steps of ``step``; of one argument, from 0 to below it.
 
     int64 if all arguments are integers, else of the default dtype.
     """
     if end is None:
-        start, end = 0, start
-    bounds = [each.item() if isinstance(each, Tensor) else each for each in (start, end, step)]
-    _check_range(*bounds)
-    whole = all(isinstance(each, (int, numpy.integer)) for each in bounds)
-    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None)
+        start, end = None, start
+    first, last, stride = (number_of(each) for each in (0 if start is None else start, end, step))
+    whole = all(isinstance(each, int) for each in (first, last, stride))
+    kind = dtype_of("arange", dtype, out.dtype if out is not None else dtypes.int64 if whole else None)
     if kind.kind in "bc":
         raise dtypes.unsupported("arange_cpu", kind)
-    if kind == numpy.int64:
-        bounds, whole = [int(each) for each in bounds], True
-        _check_range(*bounds)
-    first, last, stride = bounds
+    if kind == numpy.int64 and not whole and all(map(math.isfinite, (first, last, stride))):
+        if int(stride) == 0 != stride:
+            raise ValueError("step must be nonzero")
+        first, last, stride, whole = int(first), int(last), int(stride), True
+    _check_range(first, last, stride)
     count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
-    np = place_of(device)
-    if whole or kind.kind in "iu":  # the ends are cut to the dtype, only then counted on
-        first, stride = int(first), int(stride)
-        array = (first + stride * np.arange(count, dtype=np.int64)).astype(kind)
-    else:
-        array = (first + stride * np.arange(count, dtype=np.float64)).astype(kind)
-    return into(out, made(array, requires_grad))
+    if count > 2**58:
+        raise RuntimeError("invalid size, possible overflow?")
+    if out is not None and 0 < out._array.size != count:
+        _warn_of_size(out, count)
+    if not whole and kind.kind in "iu":
+        first, stride, whole = int(first), int(stride), True
+    counted = place_of(device).arange(count, dtype=numpy.int64 if whole else numpy.float64)
+    return into(out, (first + stride * counted).astype(kind), dtype, requires_grad)
+
+
+def _warn_of_size(out: Tensor, count: int) -> None:
+    warn(
+        f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not "
+        f"match the computed number of elements {count}. Note that this may occur as a result of rounding error. The out "
+        f"tensor will be resized to a tensor of shape ({count},).",
+    )
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not all(math.isfinite(each) for each in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
@@ -60,16 +69,15 @@ def _range(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
     )
+    start, end, step = (number_of(each) for each in (start, end, step))
     _check_range(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(dtype_of("range", dtype))
-    return into(out, made(array, requires_grad))
+    return into(out, array, dtype, requires_grad)
 
 
 @surface(method=False)
@@ -77,29 +85,46 @@ def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included."""
-    start, end = _ends("linspace", start, end)
-    kind = dtype_of("linspace", dtype, dtypes.default.complex if isinstance(start + end, complex) else None)
-    return into(out, made(_even(place_of(device), "linspace", start, end, steps, kind), requires_grad))
+    """``steps`` numbers evenly from ``start`` to ``end``, both included.
+
+    >>> import retrograd as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    first, last, count, kind = _bounds("linspace", start, end, steps, dtype, out)
+    return into(out, _even(place_of(device), first, last, count, kind), dtype, requires_grad)
 
 
-def _ends(name: str, start: Any, end: Any) -> tuple[Any, Any]:
-    """The ends as numbers, given as such or as tensors without dimensions."""
-    ranks = [each._array.ndim if isinstance(each, Tensor) else 0 for each in (start, end)]
-    if any(ranks):
+def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
+    """The arguments of :func:`linspace` and :func:`logspace` as numbers, and the dtype of the result."""
+    _check_ends(name, start=start, end=end)
+    first, last = number_of(start), number_of(end)
+    inferred = dtypes.default.complex if isinstance(first + last, complex) else None
+    kind = dtype_of(name, dtype, inferred or (None if out is None else out.dtype))
+    if inferred is not None and kind.kind != "c":
         raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got start with {ranks[0]} dimension(s) and end "
-            f"with {ranks[1]} dimension(s)."
+            f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
+            f"be safely cast to passed dtype {dtypes.scalar_name(dtypes.of(kind))}"
         )
-    first, last = (each.item() if isinstance(each, Tensor) else each for each in (start, end))
-    return first, last
-
-
-def _even(np: Any, name: str, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
-    if steps < 0:
+    if kind.kind == "b":
+        raise dtypes.unsupported(f"{name}_cpu", kind)
+    count = steps.__index__()
+    if count < 0:
         raise RuntimeError("number of steps must be non-negative")
-    if kind.kind in "iub":
+    return first, last, count, kind
+
+
+def _check_ends(name: str, **ends: Any) -> None:
+    """Refuse ends that are tensors with dimensions."""
+    ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
+    if any(ranks.values()):
+        found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
+
+
+def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
+    if kind.kind in "iu":
         work: Any = np.dtype(np.float64)
         start, end = int(start), int(end)
     else:
@@ -122,10 +147,9 @@ def logspace(
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
-    start, end = _ends("logspace", start, end)
-    kind = dtype_of("logspace", dtype)
+    first, last, count, kind = _bounds("logspace", start, end, steps, dtype, out)
     np = place_of(device)
     if kind.kind in "iu":
-        start, end = int(start), int(end)
-    exponents = _even(np, "logspace", start, end, steps, np.dtype(np.float64))
-    return into(out, made(np.power(float(base), exponents).astype(kind), requires_grad))
+        first, last = int(first), int(last)
+    exponents = _even(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
+    return into(out, np.power(float(base), exponents).astype(kind), dtype, requires_grad)

@@ -19,7 +19,13 @@ from .table import in_place_form, op, surface
 
 @surface()
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
-    """Of a vector the matrix with it on a diagonal; of a matrix that diagonal, as a copy."""
+    """Of a vector the matrix with it on a diagonal; of a matrix that diagonal, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
     ndim = input._array.ndim
     if ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
@@ -124,7 +130,7 @@ def trace(np: Any, self: Any, /) -> Any:
     """The sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    return np.asarray(np.trace(self))
+    return np.asarray(self.trace())
 
 
 trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
@@ -155,7 +161,12 @@ flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
 
 @surface()
 def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """The elements in reverse order along ``dims``, as a copy."""
+    """The elements in reverse order along ``dims``, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.flip(torch.tensor([1, 2, 3]), (0,))
+    tensor([3, 2, 1])
+    """
     given = spread("flip", dims, "dims", kwargs)
     order = tuple(dimension(each, input._array.ndim) for each in given)
     if len(set(order)) != len(order):
@@ -192,7 +203,12 @@ roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-eac
 
 @surface()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round."""
+    """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round.
+
+    >>> import retrograd as torch
+    >>> torch.roll(torch.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
     steps = ints(shifts)
     if not steps:
         raise RuntimeError("`shifts` required")

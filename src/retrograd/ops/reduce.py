@@ -1,21 +1,17 @@
-"""Reductions, norms and scans: many elements to one, or to a running one."""
+"""Sums, means, variances and norms: many elements to one."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import Any
 
-import numpy
-
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels.summing import summed
-from .along import axes_of, chosen_rule, kept_shape, restored
+from ..core.where import warn
+from ..kernels.summing import FEW, ONES, mean_along, summed, total
+from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
-from .named import named
-from .rounding import maximum, minimum
 from .shape import spread
 from .table import TENSORS, surface
 from .table import op as declared
@@ -27,7 +23,9 @@ F: Any = TENSORS
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
     """How many elements each result is made of."""
-    return math.prod(shape[axis] for axis in axes_of(dim, len(shape)))
+    if dim is None:
+        return math.prod(shape)
+    return math.prod([shape[axis] for axis in axes_of(dim, len(shape))])
 
 
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
@@ -44,25 +42,16 @@ def wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: Ones to multiply few numbers with, by how many they are.
-_ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(65)] for kind in (numpy.float32, numpy.float64)}
-#: The sum of few floats as a product with ones: 0.3 µs where NumPy's sum needs 0.8.
-_FEW = "self.size <= 64", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
-_FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in _ONES.items()}
+#: The sum of few floats as a product with ones.
+_FEW = f"self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
+_FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
 
 
-def _total(np: Any, x: Any) -> Any:
-    """The sum of all elements."""
-    if x.size <= 64 and x.__class__ is numpy.ndarray and x.dtype in _ONES:
-        return x.ravel().dot(_ONES[x.dtype][x.size])
-    return np.add.reduce(wide(np, x), None)
-
-
-@op(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
     inline=(*_FEW, _FEW_ONES))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
-    return _total(np, self)
+    return total(np, wide(np, self))
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -79,7 +68,7 @@ sum_dim.derivative(
 )
 
 
-@surface(quick=sum_all)
+@surface(quick=sum_all, also=[(sum_dim, "")])
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -107,12 +96,12 @@ def sum(
     return sum_dim(input, dim, keepdim, out=out)
 
 
-@op(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
     inline=("0 < " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)
-    return _total(np, self) / self.size if self.size else self.dtype.type(np.nan)
+    return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
 mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math.prod(self_shape))
@@ -122,8 +111,10 @@ mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math
 def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Means over dimensions."""
     _floats_only("mean", self, True)
-    total = summed(np, self, axes_of(dim, self.ndim), keepdim)
-    return total / self.dtype.type(count_of(self.shape, dim))
+    axes = axes_of(dim, self.ndim)
+    if len(axes) == 1:
+        return mean_along(np, self, axes[0], keepdim)
+    return summed(np, self, axes, keepdim) / self.dtype.type(count_of(self.shape, dim))
 
 
 mean_dim.derivative(
@@ -133,7 +124,7 @@ mean_dim.derivative(
 )
 
 
-@surface(quick=mean_all)
+@surface(quick=mean_all, also=[(mean_dim, "")])
 def mean(
     input: Tensor,
     dim: Any = None,
@@ -144,7 +135,12 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The mean of all elements, or over ``dim`` (an int or several)."""
+    """The mean of all elements, or over ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
+    tensor([2., 3.])
+    """
     if axis is not None or keepdims:
         dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
@@ -209,9 +205,14 @@ prod_dim.derivative(
 )
 
 
-@surface()
+@surface(quick=prod_all, also=[(prod_dim, "")])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The product of all elements, or over ``dim``; integers are multiplied as int64."""
+    """The product of all elements, or over ``dim``; integers are multiplied as int64.
+
+    >>> import retrograd as torch
+    >>> torch.prod(torch.tensor([1, 2, 3]))
+    tensor(6)
+    """
     if dtype is not None:
         input = input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
@@ -236,22 +237,38 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 # -- Variance --------------------------------------------------------------------------------------------------------
 
 
-@op(name="var_block", backward="VarBackward0", opmath=True, function=False, method=False, holomorphic=False)
-def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The variance over dimensions, dividing by their size less ``correction``."""
-    return _variance(np, self, dim, correction, keepdim)
-
-
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    axes = axes_of(dim, x.ndim)
     count = count_of(x.shape, dim)
-    centred = x - summed(np, x, axes, True) / x.dtype.type(max(count, 1))
-    squares = (centred * centred.conj()).real
     left = max(count - correction, 0)
-    total = summed(np, squares, axes, keepdim)
-    return np.divide(total, total.dtype.type(left))
+    if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
+        flat = x.ravel()
+        flat = flat - total(np, flat) / count
+        return np.divide(flat.dot(flat), left)
+    axes = axes_of(dim, x.ndim)
+    centred = x - summed(np, x, axes, True) / x.dtype.type(max(count, 1))
+    squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
+    found = summed(np, squares, axes, keepdim)
+    return np.divide(found, found.dtype.type(left))
+
+
+#: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
+_FREE = "count_of(self.shape, dim) > correction", "kernel(np, self, dim, correction, keepdim)", {"count_of": count_of}
+
+
+@op(
+    name="var_block",
+    backward="VarBackward0",
+    opmath=True,
+    function=False,
+    method=False,
+    holomorphic=False,
+    inline=_FREE,
+)
+def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance over dimensions, dividing by their size less ``correction``."""
+    return _variance(np, self, dim, correction, keepdim)
 
 
 def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -263,7 +280,15 @@ def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: 
 var_block.derivative(self=_var_rule)
 
 
-@op(name="std_block", backward="StdBackward0", opmath=True, function=False, method=False, holomorphic=False)
+@op(
+    name="std_block",
+    backward="StdBackward0",
+    opmath=True,
+    function=False,
+    method=False,
+    holomorphic=False,
+    inline=_FREE,
+)
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
     return np.sqrt(_variance(np, self, dim, correction, keepdim))
@@ -277,49 +302,53 @@ def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, co
 std_block.derivative(self=_std_rule)
 
 
-def _spread_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, float, bool]:
-    """``(dim, unbiased, keepdim)`` or ``(unbiased)`` or ``(dim, correction=, keepdim=)`` as torch takes them."""
-    rest = list(args)
-    dim, unbiased, keepdim = kwargs.get("dim"), kwargs.get("unbiased"), kwargs.get("keepdim", False)
-    if rest and isinstance(rest[0], bool):
-        unbiased = rest.pop(0)
-    elif rest:
-        dim = rest.pop(0)
-        if rest:
-            unbiased = rest.pop(0)
-    if rest:
-        keepdim = rest.pop(0)
-    dim = kwargs.get("axis", dim)
-    correction = kwargs.get("correction")
-    if correction is None:
-        correction = 1 if unbiased is None or unbiased else 0
-    return dim, correction, keepdim
+def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
+    """The dimensions and the correction, of which PyTorch has two forms; a boolean first argument is ``unbiased``."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = 1 if unbiased else 0
+    return dim if axis is None else axis, 1 if correction is None else correction
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
     if count_of(input._array.shape, dim) - correction <= 0:
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
             f"numel divided by output numel).",
-            UserWarning,
-            stacklevel=4,
         )
 
 
-@surface()
-def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``."""
-    dim, correction, keepdim = _spread_arguments(args, kwargs)
+@surface(quick=var_block, guard="inline and dim.__class__ is not bool and correction is not None")
+def var(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    out: Any = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
+    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``.
+
+    >>> import retrograd as torch
+    >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "var")
-    return var_block(input, dim, correction, keepdim, out=kwargs.get("out"))
+    return var_block(input, dim, correction, keepdim, out=out)
 
 
-@surface()
-def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``."""
-    dim, correction, keepdim = _spread_arguments(args, kwargs)
+@surface(quick=std_block, guard="inline and dim.__class__ is not bool and correction is not None")
+def std(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    out: Any = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
+    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``.
+
+    >>> import retrograd as torch
+    >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
+    tensor(0.8165)
+    """
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "std")
-    return std_block(input, dim, correction, keepdim, out=kwargs.get("out"))
+    return std_block(input, dim, correction, keepdim, out=out)
 
 
 def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -335,7 +364,10 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
     return even if found is None else found + even
 
 
-@op(backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False, holomorphic=False)
+@op(
+    backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False,
+    holomorphic=False, inline=_FREE,
+)  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance and the mean."""
     return _spread_and_mean(np, var_block, self, dim, correction, keepdim)
@@ -349,7 +381,10 @@ def _var_mean_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correct
 var_mean_block.derivative(self=_var_mean_rule)
 
 
-@op(backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False, holomorphic=False)
+@op(
+    backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False,
+    holomorphic=False, inline=_FREE,
+)  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation and the mean."""
     return _spread_and_mean(np, std_block, self, dim, correction, keepdim)
@@ -370,367 +405,38 @@ def _spread_floats(name: str, input: Tensor) -> None:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
 
-@surface(method=False)
-def var_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+@surface(
+    method=False,
+    quick=var_mean_block,
+    guard="inline and dim.__class__ is not bool and correction is None",
+    correction=1,
+)
+def var_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The variance and the mean."""
-    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _spread_floats("var_mean", input)
     _freedom(input, dim, correction, "var_mean")
     return var_mean_block(input, dim, correction, keepdim)
 
 
-@surface(method=False)
-def std_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+@surface(
+    method=False,
+    quick=std_mean_block,
+    guard="inline and dim.__class__ is not bool and correction is None",
+    correction=1,
+)
+def std_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The standard deviation and the mean."""
-    dim, correction, keepdim = _spread_arguments(args, kwargs)
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _spread_floats("std_mean", input)
     _freedom(input, dim, correction, "std_mean")
     return std_mean_block(input, dim, correction, keepdim)
-
-
-# -- Extremes --------------------------------------------------------------------------------------------------------
-
-
-def _nonempty(name: str, x: Any, dim: Any = None) -> None:
-    if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
-        if dim is None:
-            raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                "with the 'dim' argument."
-            )
-        axis = axes_of(dim, x.ndim)[0]
-        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
-
-
-@op(function=False, method=False)
-def same(np: Any, self: Any, other: Any, /) -> Any:
-    """1.0 where elements are equal or both nan, else 0.0, in the dtype of ``self``."""
-    return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
-
-
-same.derivative(self=lambda F, g: None, other=lambda F, g: None)
-
-
-@op(name="extreme_share", function=False, method=False)
-def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
-    """For each element its share of an extreme: one over how many there are, or 0."""
-    mask = (self == top) | ((self != self) & (top != top))
-    return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
-
-
-def _extreme(name: str, backward: str, doc: str) -> Any:
-    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if self.dtype.kind == "c":
-            raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
-        axes = axes_of(dim, self.ndim)
-        if self.size == 0 and any(self.shape[axis] == 0 for axis in axes):
-            axis = next(axis for axis in axes if self.shape[axis] == 0)
-            if dim is None or dim == ():
-                _nonempty(name, self)
-            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
-        return getattr(np, name)(self, axis=axes, keepdims=keepdim)
-
-    kernel.__name__ = name
-    kernel.__doc__ = doc
-    made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
-
-    def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        full = restored(F, out, self_shape, dim, keepdim)
-        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, full, dim)
-
-    made.derivative(self=rule)
-    return made
-
-
-amax_block = _extreme("amax", "AmaxBackward0", "The largest elements over dimensions.")
-amin_block = _extreme("amin", "AminBackward0", "The smallest elements over dimensions.")
-
-
-def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
-    def kernel(np: Any, self: Any, /) -> Any:
-        _nonempty(name, self)
-        if self.dtype.kind == "c":
-            raise dtypes.unsupported(f"{name}_all", self.dtype)
-        return getattr(np, "a" + name)(self)
-
-    kernel.__name__ = name + "_all"
-    kernel.__doc__ = doc
-    made = op(backward=backward, opmath=True, function=False, method=False)(kernel)
-    made.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
-    return made
-
-
-max_all = _extreme_of_all("max", "MaxBackward1", "The largest element.")
-min_all = _extreme_of_all("min", "MinBackward1", "The smallest element.")
-
-
-def _extreme_along(name: str, doc: str) -> Any:
-    def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-        if self.dtype.kind == "c":
-            raise RuntimeError(f"{name}(): does not support complex input")
-        if self.ndim == 0:
-            return self.copy(), np.asarray(0)
-        if self.shape[dim] == 0:
-            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = first_extreme(np, self, dim, name)
-        values = np.take_along_axis(self, index, dim)
-        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-
-    kernel.__name__ = name + "_dim"
-    kernel.__doc__ = doc
-    made = op(
-        backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
-        function=False, method=False,
-    )(kernel)  # fmt: skip
-    made.derivative(self=chosen_rule)
-    return made
-
-
-def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
-    """The index of the first extreme along ``dim`` (a nan counts as extreme), keeping the dimension."""
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    if str(x.dtype) == "bfloat16":
-        x = x.astype(np.float32)
-    return np.expand_dims(np.argmax(x, dim) if name == "max" else np.argmin(x, dim), dim)
-
-
-max_dim = _extreme_along("max", "The largest elements along a dimension, and where they are.")
-min_dim = _extreme_along("min", "The smallest elements along a dimension, and where they are.")
-_Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indices"))
-
-
-def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: Any, what: str) -> None:
-    def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, **kwargs: Any) -> Any:
-        dim = kwargs.get("other", kwargs.get("axis", dim))
-        if dim is None:
-            return whole(input, out=out)
-        if isinstance(dim, Tensor):
-            return pairwise(input, dim, out=out)
-        return result(along(input, dimension(dim, input._array.ndim), keepdim, out=out))
-
-    extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = (
-        f"The {what} element; with ``dim`` the {what} elements along it and their indices; with another tensor the "
-        f"{what} of each two elements."
-    )
-    surface(name=name)(extreme)
-
-
-_extreme_surface("max", max_all, max_dim, maximum, _Max, "largest")
-_extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
-
-
-@surface()
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """The largest elements over ``dim`` (an int or several; all by default)."""
-    return amax_block(input, dim, keepdim, out=out)
-
-
-@surface()
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """The smallest elements over ``dim`` (an int or several; all by default)."""
-    return amin_block(input, dim, keepdim, out=out)
-
-
-_Aminmax = named("aminmax", ("min", "max"))
-
-
-@surface()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
-    """The smallest and the largest elements, over all or along ``dim``."""
-    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim, out=out))
-
-
-@op(
-    name="aminmax_block",
-    backward="AminmaxBackward0",
-    outputs=("low", "high"),
-    opmath=True,
-    function=False,
-    method=False,
-)
-def aminmax_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """The smallest and the largest elements over dimensions."""
-    return tuple(np.asarray(each.op.kernel(np, self, dim, keepdim)) for each in (amin_block, amax_block))
-
-
-def _aminmax_rule(F: Any, g: Any, self: Any, low: Any, high: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    found = None
-    for grad, extreme in zip(g, (low, high), strict=True):
-        if grad is not None:
-            share = F.extreme_share(self, restored(F, extreme, self_shape, dim, keepdim), dim)
-            part = restored(F, grad, self_shape, dim, keepdim) * share
-            found = part if found is None else found + part
-    return found
-
-
-aminmax_block.derivative(self=_aminmax_rule)
-
-
-def _arg(name: str, what: str) -> None:
-    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if self.dtype.kind in "bc":
-            kind = "bool" if self.dtype.kind == "b" else "complex"
-            raise RuntimeError(f"arg{name}(): does not support {kind} input")
-        if dim is None:
-            if self.size == 0:
-                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            index = first_extreme(np, self.reshape(-1), 0, name)
-            return index.reshape((1,) * self.ndim) if keepdim else index[0]
-        if self.ndim == 0:
-            return np.asarray(0)
-        if self.shape[dim] == 0:
-            raise IndexError(f"arg{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = first_extreme(np, self, dim, name)
-        return index if keepdim else index.squeeze(dim)
-
-    kernel.__name__ = f"arg{name}_block"
-    kernel.__doc__ = f"The index of the {what} element."
-    block = op(function=False, method=False)(kernel)
-
-    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
-        at = None if dim is None else dimension(dim, input._array.ndim)
-        return block(input, at, keepdim, out=out)
-
-    surfaced.__name__ = surfaced.__qualname__ = "arg" + name
-    surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
-    surface(name="arg" + name)(surfaced)
-
-
-_arg("max", "largest")
-_arg("min", "smallest")
-
-
-def _whether(name: str, doc: str) -> None:
-    def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        # NumPy answers booleans; of uint8 PyTorch keeps the type.
-        found = getattr(np, name)(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
-        return np.asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
-
-    kernel.__name__ = name + "_block"
-    kernel.__doc__ = doc
-    block = op(function=False, method=False)(kernel)
-
-    def surfaced(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, **kwargs: Any) -> Tensor:
-        return block(input, kwargs.get("axis", dim), keepdim, out=out)
-
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = doc
-    surface(name=name)(surfaced)
-
-
-_whether("all", "Whether all elements are true (not zero), over all or over ``dim``.")
-_whether("any", "Whether any element is true (not zero), over all or over ``dim``.")
-
-
-@op(name="count_nonzero_block", function=False, method=False)
-def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
-    """How many elements are not zero."""
-    return np.add.reduce(self != 0, axis=axes_of(dim, self.ndim), dtype=np.int64)
-
-
-@surface()
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """How many elements are not zero, of all or over ``dim``."""
-    return count_nonzero_block(input, dim)
-
-
-# -- Middle and most frequent ----------------------------------------------------------------------------------------
-
-
-def _middle(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """The index of the lower median along ``dim``; a nan is the median if there is one, unless ignored."""
-    order = np.argsort(x, axis=dim, kind="stable")
-    size = x.shape[dim]
-    nans = np.add.reduce(x != x, axis=dim, keepdims=True)
-    at = np.maximum(size - nans - 1, 0) // 2 if ignore_nan else np.where(nans > 0, size - nans, (size - 1) // 2)
-    return np.take_along_axis(order, at, dim)
-
-
-def _median(name: str, ignore_nan: bool) -> None:
-    def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-        if self.dtype.kind in "bc":
-            raise dtypes.unsupported("median_out", self.dtype)
-        if self.ndim == 0:
-            return self.copy(), np.asarray(0)
-        if self.shape[dim] == 0:
-            raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = _middle(np, self, dim, ignore_nan)
-        values = np.take_along_axis(self, index, dim)
-        return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
-
-    along.__name__ = name + "_dim"
-    along.__doc__ = "The (lower) median along a dimension, and where it is."
-    block = op(
-        backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
-        function=False, method=False,
-    )(along)  # fmt: skip
-    block.derivative(self=chosen_rule)
-
-    def whole(np: Any, self: Any, /) -> Any:
-        if self.dtype.kind in "bc":
-            raise dtypes.unsupported("median_cpu", self.dtype)
-        if self.size == 0:
-            return self.dtype.type(np.nan)
-        flat = self.reshape(-1)
-        return flat[_middle(np, flat, 0, ignore_nan)[0]]
-
-    whole.__name__ = name + "_all"
-    whole.__doc__ = "The (lower) median of all elements."
-    whole_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(whole)
-    whole_block.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
-    result = named(name, ("values", "indices"))
-
-    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
-        if dim is None:
-            return whole_block(input)
-        return result(block(input, dimension(dim, input._array.ndim), keepdim, out=out))
-
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = "The lower median of all elements; with ``dim`` the medians along it and their indices."
-    surface(name=name)(surfaced)
-
-
-_median("median", False)
-_median("nanmedian", True)
-_Mode = named("mode", ("values", "indices"))
-
-
-@op(
-    name="mode_block",
-    backward="ModeBackward0",
-    outputs=("values", "indices"),
-    differentiable=1,
-    function=False,
-    method=False,
-)
-def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-    """The most frequent element along a dimension (the smallest of several), and the last place where it is."""
-    if self.dtype.kind == "c":
-        raise dtypes.unsupported("mode_cpu", self.dtype)
-    if self.ndim == 0:
-        return self.copy(), np.asarray(0)
-    rows = np.moveaxis(self, dim, -1)
-    if rows.shape[-1] == 0:
-        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
-    flat = rows.reshape(-1, rows.shape[-1])
-    index = np.empty(flat.shape[0], np.int64)
-    for i, row in enumerate(flat):
-        values, counts = np.unique(row, return_counts=True)
-        index[i] = np.nonzero(row == values[np.argmax(counts)])[0][-1]
-    index = np.expand_dims(index.reshape(rows.shape[:-1]), dim)
-    found = np.take_along_axis(self, index, dim)
-    return (found, index) if keepdim else (found.squeeze(dim), index.squeeze(dim))
-
-
-mode_block.derivative(self=chosen_rule)
-
-
-@surface()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The most frequent elements along ``dim`` and their indices."""
-    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim, out=out))
 
 
 # -- Norms -----------------------------------------------------------------------------------------------------------
@@ -750,18 +456,19 @@ def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
 
 
 @op(
-    name="vector_norm_block",
-    backward="LinalgVectorNormBackward0",
-    opmath=True,
-    function=False,
-    method=False,
-    holomorphic=False,
-)
+    name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False,
+    holomorphic=False, inline=("True", "kernel(np, self, ord, dim, keepdim)", {}),
+)  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """The ``ord``-norm of vectors over dimensions."""
+    if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
+        flat = self.ravel()
+        return np.sqrt(flat.dot(flat))
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
+    if ord == 2 and self.dtype.kind == "f":
+        return np.sqrt(summed(np, self * self, axes, keepdim))
     size = np.absolute(self)
     if ord == 2:
         return np.sqrt(summed(np, size * size, axes, keepdim))
@@ -804,7 +511,6 @@ def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
 
 
 vector_norm_block.derivative(self=norm_rule)
-extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 
 def vector_norm(
@@ -820,11 +526,16 @@ def vector_norm(
     return vector_norm_block(x, float(ord), dim, keepdim, out=out)
 
 
-@surface()
+@surface(quick=vector_norm_block, guard="inline", ord=2.0)
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``."""
+    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if p == "nuc":
         return F.svdvals(input).sum(-1, keepdim)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
@@ -859,5 +570,10 @@ logsumexp_block.derivative(
 
 @surface()
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow."""
+    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
+
+    >>> import retrograd as torch
+    >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
     return logsumexp_block(input, dim, keepdim, out=out)

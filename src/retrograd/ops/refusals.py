@@ -16,10 +16,13 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from ..core import where
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .nodes import compiled
+from .nodes import UNWRITTEN, compiled, unwritten
 from .operation import MISSING
+from .promote import broadcast_error
+from .shown import ShownAsParsed
 
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -28,8 +31,8 @@ PUBLIC = ("function", "method")
 def explain(
     error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
-) -> None:  # fmt: skip
-    """Raise PyTorch's error if it was the arguments of ``name`` that made a call fail; otherwise return.
+) -> Exception | None:  # fmt: skip
+    """PyTorch's error if it was the arguments of ``name`` that made a call fail, otherwise None.
 
     ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
     many frames above this one the call was made.
@@ -46,12 +49,32 @@ def explain(
     args = (*given.values(), *rest)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
-        raise TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
+        return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is None:
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
-        raise TypeError(said) from None
+        return TypeError(said)
+    return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+
+
+def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
+    """What stands for an error of NumPy's or of the inside that got out, as no signature knows ``name``."""
+    if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
+        for position, (key, value) in enumerate(given.items()):
+            if value is error.obj:
+                place = f"'{key}' (position {position + 1}) must be Tensor, not {kind_of(value)}"
+                return TypeError(f"{name}(): argument {place}")
+    if isinstance(error, ValueError) and "broadcast" in str(error):
+        return broadcast_error([each for each in given.values() if isinstance(each, Tensor)])
+    if isinstance(error, TypeError) and type(error).__module__.startswith("numpy"):
+        wrong = next((key for key, each in given.items() if isinstance(each, (str, bytes))), None)
+        return None if wrong is None else TypeError(f"{name}(): argument '{wrong}' must be Number, not str")
+    return None
+
+
+#: What only a Tensor has.
+INSIDE = ("_array", "_node", "_view", "dtype", "requires_grad")
 
 
 def _full_name(space: str, name: str) -> str:
@@ -59,7 +82,9 @@ def _full_name(space: str, name: str) -> str:
 
 
 #: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
-OF_TENSORS = ("block_diag", "broadcast_tensors", "cartesian_prod", "meshgrid")
+OF_TENSORS = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "chain_matmul", "meshgrid",
+)  # fmt: skip
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
@@ -68,9 +93,13 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
         return None
     start = int(name == "einsum")
     listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    if all(isinstance(each, Tensor) for each in listed):
+        return None
+    if name.startswith("atleast") and len(listed) == 1 and listed is args:
+        return f"{name}() received an invalid combination of arguments - got ({kind_of(args[0])}), but expected one of:"
     for index, each in enumerate(listed):
         if not isinstance(each, Tensor):
-            kind = signatures.kind_of(each)
+            kind = kind_of(each)
             return f"expected Tensor as element {index} in argument {start}, but got {kind}"
     return None
 
@@ -93,9 +122,7 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (
-        frame.f_code.co_name == _first_call.__name__ or frame.f_globals.get("public") in PUBLIC
-    ):
+    while frame is not None and (frame.f_code.co_filename == UNWRITTEN or frame.f_globals.get("public") in PUBLIC):
         frame = frame.f_back
     if frame is None:
         return ()
@@ -109,17 +136,15 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
 # --- Public functions -----------------------------------------------------------------------------------------------
 
 
-def _first_call(*args: Any, **kwargs: Any) -> Any:
-    write(function)  # type: ignore[name-defined] # noqa: F821 - from the globals that guarded gives it
-    return function(*args, **kwargs)  # noqa: F821
-
-
 def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     """``target`` as the public function ``name``; its code is written when it is first called."""
-    made = FunctionType(_first_call.__code__, {"write": _write, "target": target, where.MARK: True}, name)
-    made.__globals__.update(function=made, space=space, name=name)
+    made = unwritten(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
-    made.__wrapped__ = target  # type: ignore[attr-defined]
+    loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if loose and not hasattr(target, "__wrapped__"):
+        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
+    else:
+        made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
 
 
@@ -132,26 +157,42 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _MISSING=MISSING, _defaults=defaults, __name__="retrograd.ops.refusals",
+        _call=target, _explain=explain, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
+        _known=frozenset(target.__kwdefaults__ or ()),
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
+    loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
+        f"        if {missing}: raise TypeError" if missing and not loose else "",
+        # What takes names that it does not list would take any.
+        f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
+        if loose
+        else "",
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
-        f"        if {missing}: raise TypeError" if missing else "",
+        f"        if {missing}: raise TypeError" if missing and loose else "",
         f"        return _call({', '.join(names)})" if names else "",
         "    except Exception as _error:",
         f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
-        f"        _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
-        "        raise",
+        f"        _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
+        " or _brief(_error)",
+        *("        " + each for each in where.RAISE),
     ]
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def vet(space: str, name: str, named: dict[str, Any]) -> None:
+    """Refuse names that PyTorch's function does not have, before a function that takes any name is called."""
+    known = signatures.signatures(space, name)
+    for key in named if known else ():
+        if not any(each.find({key: None}) for one in known for each in one.parameters):
+            raise signatures.Misfit(f"{name}() got an unexpected keyword argument '{key}'")
 
 
 def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
@@ -167,7 +208,10 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
-            explain(error, None, space, name, values, rest, named, {"out": None, **op.defaults}, 2)
-            raise
+            defaults = {"out": None, **op.defaults}
+            error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from None
 
     return slow

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor
+from ..core.where import warn
 from ..kernels import convolve, grid, resample
 from ..kernels.layout import laid_as, widened
 from .pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -165,9 +165,7 @@ def _refuse_mode(mode: str, rank: int) -> None:
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=3
-    )
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 def upsample(
@@ -305,7 +303,7 @@ _ALIGN_WARNING = (
 
 def _aligned(align_corners: bool | None) -> bool:
     if align_corners is None:
-        warnings.warn(_ALIGN_WARNING, UserWarning, stacklevel=3)
+        warn(_ALIGN_WARNING)
     return bool(align_corners)
 
 

@@ -62,7 +62,12 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
 
 @surface()
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
-    """The nearest whole number (ties to even), or the nearest with so many ``decimals``."""
+    """The nearest whole number (ties to even), or the nearest with so many ``decimals``.
+
+    >>> import retrograd as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
+    tensor([0.5000, 1.5000, 2.2000])
+    """
     return round_whole(input, out=out) if decimals is None else round_decimals(input, decimals, out=out)
 
 
@@ -83,7 +88,12 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
-    """The larger of two elements; nan if either is."""
+    """The larger of two elements; nan if either is.
+
+    >>> import retrograd as torch
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([3, 5])
+    """
     return np.maximum(self, other)
 
 
@@ -148,6 +158,8 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
         self = np.maximum(self, _bound(np, min, self.dtype))
     return self if max is None else np.minimum(self, _bound(np, max, self.dtype))
@@ -296,7 +308,12 @@ _BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__c
 
 @surface(aliases=("clip",), quick=clamp_scalar, guard=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound)."""
+    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
+
+    >>> import retrograd as torch
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     return _clamped(_clamp_call(input, min, max), out)
 
 

@@ -14,6 +14,8 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..kernels import scanning
+from ..kernels.picking import flipped
+from .along import WHOLE
 from .arithmetic import add, mul, sub
 from .calls import modify
 from .named import named
@@ -56,17 +58,18 @@ recurrence.derivative(
 _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in twice the precision, as in PyTorch
 
 
-def _accumulated(np: Any, add: Any, x: Any, dim: int) -> Any:
+def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
-    return add(x, axis=dim, dtype=_LONGER.get(x.dtype.char)).astype(x.dtype, order="C", copy=False)
+    longer = _LONGER.get(x.dtype.char)
+    return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
 @op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
-    return _accumulated(np, np.cumsum, self, dim)
+    return _accumulated(np, np.add, self, dim)
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -75,7 +78,7 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    return np.flip(cumsum_block.op.kernel(np, np.flip(self, dim), dim), dim) if self.ndim else self.copy()
+    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
@@ -84,7 +87,7 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running products along a dimension."""
-    return _accumulated(np, np.cumprod, self, dim)
+    return _accumulated(np, np.multiply, self, dim)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
@@ -117,7 +120,8 @@ def _scan(name: str, block: Any, what: str) -> Any:
     ):
         made.__name__ = made.__qualname__ = title
         made.__doc__ = doc
-        surface(name=title, function=made is running)(made)
+        quick = {"quick": block, "guard": WHOLE} if made is running else {}
+        surface(name=title, function=made is running, **quick)(made)
     return running
 
 
@@ -137,8 +141,8 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
-    before = scanning.shifted(np, np.cumprod(self, dim), dim, 1, 1)
-    after = scanning.shifted(np, np.flip(np.cumprod(np.flip(self, dim), dim), dim), dim, -1, 1)
+    before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
+    after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
 
 

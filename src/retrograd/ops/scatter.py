@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from ..kernels import indexing
+from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
 from .promote import mismatch
@@ -38,10 +39,16 @@ def _size(x: Tensor, dim: int) -> int:
     return x._array.shape[dim] if x._array.ndim else 1
 
 
-@op(name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True)
+@op(
+    name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
+    inline=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
+            "self.take(index, dim)", {"INT": numpy.dtype(numpy.int64), "within": within}),
+)  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The slices at ``index`` of dimension ``dim``."""
-    return np.take(self, index.reshape(-1), dim) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return self.take(index if index.ndim == 1 else index.reshape(-1), dim)
 
 
 index_select_block.derivative(
@@ -54,15 +61,22 @@ def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, .
     """Zeros of ``shape`` to which the slices of ``self`` are added at ``index``."""
     if not shape:
         return self.reshape(shape)
-    return indexing.add(np, np.zeros(shape, self.dtype), (None,) * dim + (index.reshape(-1),), self)
+    return indexing.add(
+        np, np.zeros(shape, self.dtype), (None,) * dimension(dim, len(shape)) + (index.reshape(-1),), self
+    )
 
 
 index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_block(g, index, dim))
 
 
-@surface()
+@surface(quick=index_select_block, guard="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy."""
+    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
+    tensor([[3, 4]])
+    """
     at = dimension(dim, input._array.ndim)
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -74,7 +88,16 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     return index_select_block(input, index, at, out=out)
 
 
-@op(name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True)
+#: What needs no further checks, and is the most common.
+_PLAIN_GATHER = (
+    "index.dtype is INT and index.shape == self.shape and self.ndim and within(index, self.shape[dim])",
+    "taken_along(np, self, index, dim)", {"INT": numpy.dtype(numpy.int64), "within": within, "taken_along": taken_along},
+)  # fmt: skip
+
+
+@op(
+    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline=_PLAIN_GATHER
+)  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
     return indexing.gather(np, self, index, dim)
@@ -96,7 +119,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
     """Check the arguments of ``gather`` and the ``scatter`` family; the dimension counted from the front."""
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
-    if index.dtype not in INDICES:
+    if index.dtype not in INDICES and index._array.size:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -129,9 +152,15 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
             )
 
 
-@surface()
+@surface(quick=gather_block, guard="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
-    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``."""
+    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
     return gather_block(input, index, _check_along("gather", input, dim, index), out=out)
 
 
@@ -197,11 +226,9 @@ def _scatter(
         if reduce not in ("add", "multiply"):
             raise RuntimeError("reduce argument must be either add or multiply.")
         if isinstance(src, Tensor):
-            warnings.warn(
+            warn(
                 "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
                 "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
-                UserWarning,
-                stacklevel=3,
             )
         else:
             src = wrap(numpy.full(index._array.shape, dtypes.converted(src, input._array.dtype)))
@@ -563,7 +590,7 @@ def _index_reduce(
 ) -> Any:
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    warnings.warn("index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3)
+    warn("index_reduce() is in beta and the API may change at any time.")
     at = dimension(dim, input._array.ndim)
     _check_slices("index_reduce", input, at, index, source)
     if input._array.dtype.kind in "bc":

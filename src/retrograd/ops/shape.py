@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
+from ..core.where import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
 from .promote import broadcast_error
@@ -220,7 +220,13 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @surface(quick=view_block, guard="inline", size=_SIZES.format("shape"))
 def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """The same elements in another shape: a view where strides allow, else a copy."""
+    """The same elements in another shape: a view where strides allow, else a copy.
+
+    >>> import retrograd as torch
+    >>> torch.reshape(torch.arange(4), (2, -1))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
     array = input._array
     if array.flags.c_contiguous:
@@ -269,7 +275,12 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
 
 @surface(quick=view_block, guard="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions ``start_dim`` to ``end_dim`` made one."""
+    """Dimensions ``start_dim`` to ``end_dim`` made one.
+
+    >>> import retrograd as torch
+    >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     shape = input._array.shape
     first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
     if first > last:
@@ -327,7 +338,12 @@ unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 @surface(quick=unsqueeze_block, dim=NEW_AXIS)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 at ``dim``."""
+    """A new dimension of size 1 at ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.unsqueeze(torch.zeros(2), 0).shape
+    torch.Size([1, 2])
+    """
     return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
@@ -362,7 +378,12 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @surface(quick=squeeze_all)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several)."""
+    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
+    torch.Size([2])
+    """
     if dim is None:
         return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
@@ -447,7 +468,13 @@ transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, di
 
 @surface(aliases=("swapdims",), quick=transpose_block, guard="inline", dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged, without copying."""
+    """Two dimensions exchanged, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     ndim = input._array.ndim
     return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
 
@@ -501,7 +528,12 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
 
 @surface(quick=permute_block, dims=_order)
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Dimensions in the order ``dims``, without copying."""
+    """Dimensions in the order ``dims``, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
     given = spread("permute", dims, "dims", kwargs)
     ndim = input._array.ndim
     if len(given) != ndim:
@@ -561,7 +593,7 @@ def _matrix_turned(x: Tensor, name: str) -> Tensor:
 
 
 def _deprecated(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=5)
+    warn(text)
 
 
 def _turned(self: Tensor) -> Tensor:
@@ -601,6 +633,6 @@ _turned_matrices = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=
 PROPERTIES = {
     "T": property(_turned_matrix, doc="Dimensions in reverse order."),
     "mT": property(_turned_matrices, doc="The last two dimensions exchanged."),
-    "H": property(_h, doc="A matrix transposed and conjugated."),
-    "mH": property(_mh, doc="The last two dimensions exchanged, conjugated."),
+    "H": property(briefly(_h), doc="A matrix transposed and conjugated."),
+    "mH": property(briefly(_mh), doc="The last two dimensions exchanged, conjugated."),
 }

@@ -6,15 +6,15 @@ that succeeds. The rules are those of PyTorch's own parser of arguments, as its 
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy
 
 from ..core import devices, dtypes
-from ..core.size import Size
+from ..core.kinds import kind_of
 from ..core.tensor import Tensor, layout, memory_format
 
 #: Functions that take a number for any tensor.
@@ -31,10 +31,6 @@ SHOWN = {
     "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Stream": "torch.Stream",
     "Storage": "torch.Storage",
 }  # fmt: skip
-_SHOWN_CLASSES: dict[Any, str] = {
-    dtypes.dtype: "torch.dtype", devices.device: "torch.device", Size: "torch.Size", layout: "torch.layout",
-    memory_format: "torch.memory_format", numpy.ndarray: "numpy.ndarray",
-}  # fmt: skip
 
 
 class Misfit(TypeError):
@@ -45,20 +41,6 @@ class Unreadable(Misfit):
     """Arguments that fit a signature at first sight, but have something wrong inside: no other signature is tried."""
 
 
-def kind_of(value: Any) -> str:
-    """The name of a value's class in errors.
-
-    >>> kind_of([1]), kind_of(None), kind_of(dtypes.float32), kind_of(numpy.float64(1))
-    ('list', 'NoneType', 'torch.dtype', 'numpy.float64')
-    """
-    kind = type(value)
-    if kind in _SHOWN_CLASSES:
-        return _SHOWN_CLASSES[kind]
-    if kind.__name__ == "Generator":
-        return "torch._C.Generator"
-    return f"numpy.{kind.__name__}" if isinstance(value, numpy.generic) else kind.__name__
-
-
 class Parameter:
     """One argument of a signature: ``int[1]? dim=None``."""
 
@@ -67,7 +49,8 @@ class Parameter:
     def __init__(self, text: str, keyword_only: bool) -> None:
         kind, _, named = text.rpartition(" ")
         self.name, given, default = named.partition("=")
-        self.default, self.keyword_only = bool(given), keyword_only
+        self.default = default if given else ""  # as text
+        self.keyword_only = keyword_only
         self.nullable = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
         self.kind = re.sub(r"\[\d\]", "[]", bare)
@@ -85,7 +68,7 @@ class Parameter:
     def takes(self, value: Any, function: str) -> bool:
         """Whether ``value`` is of its type."""
         if value is None:
-            return self.nullable
+            return self.nullable or self.kind == "object"
         if self.kind == "Tensor":
             return isinstance(value, Tensor) or (function in TAKE_NUMBERS and _is_number(value))
         if self.kind.endswith("[]"):
@@ -123,13 +106,14 @@ class Signature:
             else:
                 self.parameters.append(Parameter(each, only))
         self.positional = sum(not each.keyword_only for each in self.parameters)
+        first = self.parameters[0] if self.parameters else None
+        #: Whether ints given one by one stand for the list of them.
+        self.spread = self.positional == 1 and first is not None and first.kind == "int[]"
         self.required = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Raise a Misfit if the arguments do not fit."""
-        first = self.parameters[0] if self.parameters else None
-        spread = self.positional == 1 and first is not None and first.kind == "int[]"
-        if len(args) > self.positional and not spread:
+        if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
         left, place = dict(named), 0
         for index, each in enumerate(self.parameters):
@@ -145,7 +129,7 @@ class Signature:
                 if not each.default:
                     raise self._missing(index)
                 continue
-            if spread and index == 0 and key is None and _element("int[]", value):
+            if self.spread and index == 0 and key is None and _element("int[]", value):
                 each.refuse(args, self.function, index)
                 place = len(args)
                 continue
@@ -243,7 +227,9 @@ PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 def _lines() -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     space = ""
-    for line in resources.files(__package__).joinpath("signatures.txt").read_text(encoding="utf-8").splitlines():
+    with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
+        text = file.read()
+    for line in text.splitlines():
         if line.startswith("["):
             space = line.strip("[]")
         elif not line.startswith("#"):

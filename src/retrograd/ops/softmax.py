@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
-from ..core.dtypes import scalar_name, unsupported
+from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from ..kernels.floats import widened
-from ..kernels.normal import pieces
-from ..kernels.summing import summed
+from ..kernels.normal import PIECE, pieces
+from ..kernels.picking import largest
+from ..kernels.summing import spread_sum
+from .along import WHOLE
 from .arithmetic import neg
 from .scatter import scatter_
 from .table import op as declared
 from .table import surface
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
-
-
-def _sum(np: Any, x: Any, dim: int) -> Any:
-    return summed(np, x, (dim,), True)
 
 
 def _check(name: str, x: Any, dim: int) -> None:
@@ -32,7 +30,7 @@ def _check(name: str, x: Any, dim: int) -> None:
 def _below_top(np: Any, x: Any, dim: int) -> Any:
     """``x`` minus its largest element along ``dim``, in memory of its own."""
     found = np.empty(x.shape, x.dtype)
-    return np.subtract(x, np.amax(x, axis=dim, keepdims=True), out=found) if x.size else found
+    return np.subtract(x, largest(np, x, dim), found) if x.size else found
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
@@ -42,8 +40,8 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     if not self.ndim:
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
     raised = _below_top(np, self, dim)
-    np.exp(raised, out=raised)
-    raised /= _sum(np, raised, dim)
+    np.exp(raised, raised)
+    raised /= spread_sum(np, raised, dim)
     return raised
 
 
@@ -52,9 +50,10 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
     """The gradient of softmax, given its ``output``."""
     if not output.ndim:
         return np.zeros_like(output)
-    grad_output, output = widened(grad_output, output)
+    if output.dtype in SHORT:
+        grad_output, output = widened(grad_output, output)
     slope = grad_output * output
-    np.subtract(grad_output, _sum(np, slope, dim), out=slope)
+    np.subtract(grad_output, spread_sum(np, slope, dim), out=slope)
     slope *= output
     return slope
 
@@ -79,8 +78,10 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
     shifted = _below_top(np, self, dim)
-    for piece in pieces(shifted, (dim,)):
-        shifted[piece] -= np.log(_sum(np, np.exp(shifted[piece]), dim))
+    if shifted.size <= PIECE:
+        return shifted - np.log(spread_sum(np, np.exp(shifted), dim))
+    for piece in pieces(shifted, (dimension(dim, self.ndim),)):
+        shifted[piece] -= np.log(spread_sum(np, np.exp(shifted[piece]), dim))
     return shifted
 
 
@@ -89,9 +90,10 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
     """The gradient of log_softmax, given its ``output``."""
     if not output.ndim:
         return np.zeros_like(output)
-    grad_output, output = widened(grad_output, output)
+    if output.dtype in SHORT:
+        grad_output, output = widened(grad_output, output)
     slope = np.exp(output)
-    slope *= _sum(np, grad_output, dim)
+    slope *= spread_sum(np, grad_output, dim)
     return np.subtract(grad_output, slope, out=slope)
 
 
@@ -120,7 +122,7 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any, out: Any = None) -> 
     return found
 
 
-@surface(name="softmax")
+@surface(name="softmax", quick=softmax_block, guard=WHOLE)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1.
 
@@ -131,36 +133,37 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     return _along(softmax_block, input, dim, dtype, out)
 
 
-@surface(name="log_softmax")
+@surface(name="log_softmax", quick=log_softmax_block, guard=WHOLE)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
     return _along(log_softmax_block, input, dim, dtype, out)
 
 
-def _implicit(name: str, ndim: int, stacklevel: int) -> int:
+def _implicit(name: str, ndim: int) -> int:
     """The dimension that older programs left out, with PyTorch's warning."""
-    warnings.warn(
+    warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel + 1,
     )
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@surface(function=False, method=False, quick=softmax_block, guard=WHOLE)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
-    at = _implicit("softmax", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("softmax", input.ndim) if dim is None else dim
     return _along(softmax_block, input, at, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """:func:`softmax` of the negative."""
-    at = _implicit("softmin", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("softmin", input.ndim) if dim is None else dim
     return _along(softmax_block, neg(input), at, dtype)
 
 
+@surface(function=False, method=False, quick=log_softmax_block, guard=WHOLE)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
-    at = _implicit("log_softmax", input.ndim, _stacklevel) if dim is None else dim
+    at = _implicit("log_softmax", input.ndim) if dim is None else dim
     return _along(log_softmax_block, input, at, dtype)
 
 
@@ -170,7 +173,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     ``tau`` is the temperature: the lower, the nearer to one-hot (arXiv 1611.01144).
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     if not logits.is_floating_point():
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "

@@ -414,7 +414,7 @@ def cofactors(np: Any, self: Any, /) -> Any:
     if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
         return np.conj(whole)[..., None, None] * lapack.turned(np.linalg.inv(self))
     u, s, vh = np.linalg.svd(self)
-    others = product_of_others.op.kernel(np, s, -1)
+    others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
     return np.conj(phase)[..., None, None] * np.matmul(u * others[..., None, :], vh)
 
@@ -428,7 +428,7 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
     apart = ~np.eye(size, dtype=bool)
-    others = product_of_others.op.kernel(np, np.where(apart, s[..., None, :], 1), -1) * apart
+    others = product_of_others.op.kernel(np, np.where(apart, s[..., None, :], 1), s.ndim) * apart
     turned = lapack.turned(np.matmul(lapack.turned(u), np.matmul(slope, lapack.turned(vh))))
     inner = -others * turned
     sums = np.matmul(others, np.einsum("...ii->...i", turned)[..., None])[..., 0]

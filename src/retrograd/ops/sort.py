@@ -9,7 +9,8 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from .along import chosen_rule, ordered_rule
+from ..kernels.picking import along, flipped, taken_along
+from .along import WHOLE, chosen_rule, ordered_rule
 from .named import named
 from .out import written
 from .table import op, surface
@@ -19,15 +20,14 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 
 def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
     """The indices that sort ``x`` along ``dim``, stably; a nan is larger than any number."""
-    if x.dtype == bool:
+    if x.dtype.kind == "b":
         x = x.astype(np.uint8)
-    if str(x.dtype) == "bfloat16":
+    if x.dtype.kind == "V":
         x = x.astype(np.float32)
     if not descending:
-        return np.argsort(x, axis=dim, kind="stable")
+        return x.argsort(dim, kind="stable")
     # Sorting the reversed row and turning the result round keeps equal elements in their order.
-    turned = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
-    return np.flip(x.shape[dim] - 1 - turned, dim)
+    return x.shape[dim] - 1 - flipped(flipped(x, dim).argsort(dim, kind="stable"), dim)
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
@@ -36,8 +36,11 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     if not self.ndim:
         return self.copy(), np.asarray(0)
     order = ordered(np, self, dim, descending)
+    found = taken_along(np, self, order, dim)
+    if self.flags.c_contiguous:
+        return found, order
     values, indices = np.empty_like(self), np.empty_like(self, dtype=np.int64)  # in the memory order of the tensor
-    values[...], indices[...] = np.take_along_axis(self, order, dim), order
+    values[...], indices[...] = found, order
     return values, indices
 
 
@@ -57,17 +60,30 @@ def _sorting(name: str, backward: str) -> Any:
 sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
 
 
-@surface()
+@surface(quick=sort_block, guard=WHOLE, gives=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
-    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order."""
+    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order.
+
+    >>> import retrograd as torch
+    >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
     block = sort_block if stable is None else stable_sort_block
     return _Sort(block(input, dimension(dim, input._array.ndim), descending, out=out))
 
 
-@surface()
+@op(function=False, method=False)
+def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    """The indices that put the elements in order."""
+    return _sorted(np, self, dim, descending)[1]
+
+
+@surface(quick=argsort_block, guard=WHOLE)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
-    return sort_block(input, dimension(dim, input._array.ndim), descending)[1]
+    return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
 
 @surface()
@@ -93,16 +109,25 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.asarray(0)
-    order = np.take(ordered(np, self, dim, largest), np.arange(k), dim)
-    return np.take_along_axis(self, order, dim), np.ascontiguousarray(order)
+    if not 0 <= k <= self.shape[dim]:
+        raise RuntimeError("selected index k out of range")
+    order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
+    return taken_along(np, self, order, dim), order
 
 
 topk_block.derivative(self=ordered_rule)
 
 
-@surface()
+@surface(quick=topk_block, guard=WHOLE, gives=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim`` and their indices."""
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices.
+
+    >>> import retrograd as torch
+    >>> torch.topk(torch.tensor([3, 1, 2]), 2)
+    torch.return_types.topk(
+    values=tensor([3, 2]),
+    indices=tensor([0, 2]))
+    """
     at = dimension(dim, input._array.ndim)
     if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -145,7 +170,12 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 
 @surface()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each."""
+    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.
+
+    >>> import retrograd as torch
+    >>> torch.bincount(torch.tensor([0, 1, 1]))
+    tensor([1, 2])
+    """
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
+from ..core.where import warn
 from .create import ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
 from .pad import pad
@@ -27,7 +26,7 @@ def _say_once(text: str) -> None:
     """Warn, the first time only."""
     if text not in _SAID:
         _SAID.add(text)
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
 
 
 def _flag(value: bool | None) -> str:

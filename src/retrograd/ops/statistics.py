@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from .arithmetic import div, mul, sub
 from .calls import write_array
 from .create import made, place_of, scalar_tensor
@@ -191,9 +191,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     else:
         left = sub(total, correction)
     if bool(left <= 0):
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning, stacklevel=2,
         )  # fmt: skip
         left = mul(left, 0)
     centred = sub(rows, unsqueeze(average, 1))
@@ -302,7 +301,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
         else:
             ends = (values.min(), values.max()) if values.size else (0, 1)
         low, high = _span("torch.histogramdd", *ends, axis)
-        found.append(np.linspace(low, high, each + 1).astype(points.dtype))
+        with numpy.errstate(all="ignore"):
+            found.append(np.linspace(low, high, each + 1).astype(points.dtype))
     return found
 
 
@@ -321,9 +321,9 @@ def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: b
     weights = None if weight is None else weight.reshape(-1)[inside]
     found = np.bincount(place[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
     if density:
-        found = found / found.sum()
+        found = found / np.add.reduce(found, axis=None)
         for axis, each in enumerate(edges):
-            found = found / np.diff(each).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
+            found = found / (each[1:] - each[:-1]).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
     return found
 
 

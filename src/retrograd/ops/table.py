@@ -25,11 +25,12 @@ from typing import Any, Protocol
 
 import numpy
 
-from ..core.where import MARK
 from . import calls, refusals
 from .callers import AXIS, NEW_AXIS, Front
 from .generate import specialise
+from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
+from .shown import Shown
 
 
 class Operation(Protocol):
@@ -107,6 +108,7 @@ def op(
     aliases: Sequence[str] = (),
     inline: tuple[Any, ...] | None = None,
     over: tuple[Any, ...] | None = None,
+    optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
 
@@ -115,17 +117,17 @@ def op(
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
-    ``linear``: linear in each tensor. ``inline``: a condition and an expression, which stands for the kernel where the
-    condition holds and the operands are float32 or float64 arrays of NumPy, for a view any arrays of NumPy (and what
-    names in it mean); ``over``: likewise a statement that overwrites the first. The kernel checks its arguments and
-    raises torch's errors itself.
+    ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
+    condition and an expression, which stands for the kernel where the condition holds and the first operand is a float32
+    or float64 array of NumPy, for a view any array of NumPy (and what names in it mean); ``over``: likewise a statement
+    that overwrites the first. The kernel checks its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order,
-            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline,
+            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
             over=over,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
@@ -142,20 +144,30 @@ def surface(
     quick: Operation | None = None,
     guard: str = "",
     over: bool = False,
+    gives: Any = None,
+    operands: Sequence[str] = (),
+    also: Sequence[tuple[Operation, str]] = (),
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
 
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
-    that, in Python ("inline": what the block's ``inline`` asks for); ``fixed``: the block's parameters that the function
-    does not have or has in another form (see :class:`Front`); ``over``: the block's result replaces what its first tensor
-    held.
+    that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
+    parameters that the function does not have or has in another form; ``gives``, ``operands``: what becomes of several
+    results, and what the function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with
+    what must hold; ``over``: the block's result replaces what its first tensor held.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
-        shown = target if quick is None else fronted(target, quick, guard, over, **fixed)
-        for each in (name or target.__name__, *aliases):
+        called, shown = name or target.__name__, target
+        if quick is not None:
+            front: Any = None
+            for block, what in reversed(((quick, guard), *also)):
+                front = Front(block.op, target, what, fixed, gives, operands, front, over)
+            shown = _fronted(front, called)
+            target.front = front  # type: ignore[attr-defined]
+        for each in (called, *aliases):
             if function:
                 FUNCTIONS[each] = shown
             if method:
@@ -165,17 +177,19 @@ def surface(
     return declare
 
 
-def fronted(target: Callable[..., Any], quick: Operation, guard: str = "", over: bool = False, **fixed: Any) -> Any:
+def fronted(target: Callable[..., Any], quick: Operation, guard: str, **fixed: Any) -> Any:
     """``target`` with a quick way (see :func:`surface`)."""
-    return _fronted(quick.op, Front(quick.op, target, guard, fixed, over))
+    return _fronted(Front(quick.op, target, guard, fixed), target.__name__)
 
 
-def _fronted(op: Op, front: Front, public: str = "") -> Any:
-    """The public function of a surface with a quick way."""
-    made, target = _stub(op, front, public, front.over), front.surface
+def _fronted(front: Front, name: str, public: str = "") -> Any:
+    """The public function, called ``name``, of a surface with quick ways: each leaves to the next what is not for it."""
+    target = front.surface
+    if front.other is not None:
+        front = front.behind(_fronted(front.other.behind(target), name, public))
+    made = _stub(front.op, front, public, name, front.over)
     del made.op, made.derivative, made.over
-    made.__name__, made.__qualname__, made.__doc__ = target.__name__, target.__qualname__, target.__doc__
-    made.__module__, made.__wrapped__, made.front = target.__module__, target, front
+    made.__doc__, made.__module__, made.__wrapped__, made.front = target.__doc__, target.__module__, target, front
     return made
 
 
@@ -199,32 +213,22 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
 
 def in_place_form(op: Op, name: str) -> Any:
     """The function ``name``, which writes the result of ``op`` into its first tensor."""
-    made = _stub(op, calls.apply_in_place, over=True)
-    made.__name__ = made.__qualname__ = name
+    made = _stub(op, calls.apply_in_place, name=name, over=True)
     made.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return made
 
 
-def _first_call(*args: Any, **kwargs: Any) -> Any:
-    specialise(operation, function, slow)  # type: ignore # noqa: F821 - from the globals that _stub gives it
-    return function(*args, **kwargs)  # noqa: F821
-
-
-def _stub(op: Op, slow: Any = calls.apply, public: str = "", over: bool = False) -> Any:
-    """A function of ``op``. Its code is generated when it is first called (see ``generate.py``).
+def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "", over: bool = False) -> Any:
+    """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``generate.py``).
 
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
     whether it overwrites its first tensor.
     """
-    space: dict[str, Any] = {
-        "operation": op, "specialise": specialise, "slow": slow, "__name__": "retrograd.ops.table", MARK: True,
-        "public": public, "over": over,
-    }  # fmt: skip
-    made = FunctionType(_first_call.__code__, space, op.name)
-    space["function"] = made
+    space = {"public": public, "over": over}
+    made = unwritten(name or op.name, lambda function: specialise(op, function, slow), space)
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
-    made.__qualname__ = op.name
+    made.__wrapped__ = Shown(op, "in place" if over else "method" if public == "method" else "function")  # type: ignore[attr-defined]
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
     made.over = over  # type: ignore[attr-defined]
@@ -240,11 +244,11 @@ def public_form(function: Any, space: str, name: str) -> Any:
     if op is not None:
         public = "method" if space == "Tensor" else "function"
         run = calls.apply_in_place if function.over else calls.apply_method if space == "Tensor" else calls.apply
-        made = _stub(op, refusals.explained(run, op, space, name), public, function.over)
-        made.__name__, made.__qualname__, made.__doc__ = function.__name__, function.__qualname__, function.__doc__
+        made = _stub(op, refusals.explained(run, op, space, name), public, name, function.over)
+        made.__doc__ = function.__doc__
         return made
     if front is not None:
-        return _fronted(front.op, front.behind(refusals.guarded(front.surface, space, name)), public)
+        return _fronted(front.behind(refusals.guarded(front.target, space, name)), name, public)
     return refusals.guarded(function, space, name)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import dtypes
-from ..core.dtypes import c_name
 from ..core.tensor import Tensor, strided
-from .create import empty, made, ones, place_of, tensor
+from .create import empty, made, ones, place_of
+from .data import tensor
 from .elementary import cos, exp, sin, sqrt
 from .ranges import arange, linspace
 from .reduce import sum
@@ -34,7 +34,7 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
         )  # fmt: skip
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={c_name(kind)}, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.c_name(kind)}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt))"
         )

@@ -1,7 +1,7 @@
 """Signals, as ``torch.signal``."""
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from . import windows
 
 __all__ = ["windows"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,6 +1,6 @@
 """Windows, as ``torch.signal.windows``."""
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..ops.windows import (
     bartlett,
     blackman,
@@ -19,4 +19,4 @@ __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,23 @@
+"""How errors call the class of a value. Imports nothing of the package, and nothing of NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Classes that PyTorch writes in C++ show the module in their names; the others do not.
+WITH_MODULE = frozenset({"Size", "device", "dtype", "layout", "memory_format"})
+
+
+def kind_of(value: Any) -> str:
+    """The name of a value's class as PyTorch's errors have it.
+
+    >>> import numpy
+    >>> kind_of([1]), kind_of(None), kind_of(numpy.float64(1)), kind_of(numpy.ones(1))
+    ('list', 'NoneType', 'numpy.float64', 'numpy.ndarray')
+    """
+    kind = type(value)
+    if kind.__module__ == "torch" and kind.__name__ in WITH_MODULE:
+        return f"torch.{kind.__name__}"
+    if kind.__module__ == "torch" and kind.__name__ == "Generator":
+        return "torch._C.Generator"
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__

@@ -1,0 +1,39 @@
+"""NumPy's warnings about what floats do (``log(0)``) are not shown: the result says it. Knows no operation.
+
+# Note [Quiet modules]
+NumPy warns of a division by zero, an overflow or a NaN in the name of the Python frame that called it. That would be
+one of ours, and a program that asks for warnings (``warnings.simplefilter("always")``) would be told of our insides.
+A filter for our modules is no help, as the program's own stands before it; ``numpy.errstate`` around every call would
+cost a quarter of the call; and what NumPy says elsewhere in the program is the program's business. But Python drops a
+warning given in a frame whose globals say ``__name__ = None``: so a module has no name at the end of its life (see
+``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the functions that are generated, have
+that in their globals once they are imported; to everybody else a module's name is what it was.
+
+    warnings.simplefilter("always")
+    torch.log(torch.zeros(1))           # before: <log>:12: RuntimeWarning: divide by zero encountered in log
+    numpy.log(numpy.zeros(1))           # before and after: RuntimeWarning: divide by zero encountered in log
+
+PyTorch's own warnings are given in the name of the user's line (``where.warn``), and shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+#: The parts of the package that call NumPy.
+COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
+
+
+class Quiet(ModuleType):
+    """A module whose globals hold None where its name was."""
+
+    __name__ = property(lambda module: module.__spec__.name)
+
+
+def hush() -> None:
+    """Make quiet what has been imported of the package."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(COMPUTING) and module is not None:
+            module.__class__ = Quiet
+            module.__dict__["__name__"] = None

@@ -1,0 +1,271 @@
+"""Activations: what is applied to each number, or along a dimension."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from ...ops.create import empty
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .carried import carries
+from .module import Module
+
+
+@carries(F.threshold, "threshold={threshold}, value={value}")
+class Threshold(Module):
+    """``x`` where it is greater than ``threshold``, else ``value``."""
+
+    threshold: float
+    value: float
+    inplace: bool = False
+
+
+@carries(F.relu)
+class ReLU(Module):
+    """``max(x, 0)``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    inplace: bool = False
+
+
+@carries(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
+class RReLU(Module):
+    """``x`` where it is positive, else ``x`` times a random slope between ``lower`` and ``upper`` (in evaluation, their mean)."""
+
+    lower: float = 1.0 / 8
+    upper: float = 1.0 / 3
+    inplace: bool = False
+
+
+@carries(F.hardtanh, "min_val={min_val}, max_val={max_val}")
+class Hardtanh(Module):
+    """``x`` between ``min_val`` and ``max_val``, else the nearer of the two."""
+
+    min_val: float = -1.0
+    max_val: float = 1.0
+    inplace: bool = False
+    min_value: float | None = None
+    max_value: float | None = None
+
+    def _settle(self) -> None:
+        for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
+            value = self.__dict__.pop(old)
+            if value is not None:
+                warnings.warn(
+                    f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=3
+                )
+                setattr(self, new, value)
+        if not self.max_val > self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input``, kept between the bounds."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class ReLU6(Hardtanh):
+    """``min(max(x, 0), 6)``."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        """Whether it works in place."""
+        return "inplace=True" if self.inplace else ""
+
+
+@carries(F.sigmoid)
+class Sigmoid(Module):
+    """``1 / (1 + exp(-x))``."""
+
+
+@carries(F.hardsigmoid)
+class Hardsigmoid(Module):
+    """0 up to -3, 1 from 3 on, a straight line between: :class:`Sigmoid` in pieces."""
+
+    inplace: bool = False
+
+
+@carries(F.tanh)
+class Tanh(Module):
+    """Hyperbolic tangent."""
+
+
+@carries(F.silu)
+class SiLU(Module):
+    """``x * sigmoid(x)``."""
+
+    inplace: bool = False
+
+
+@carries(F.mish)
+class Mish(Module):
+    """``x * tanh(softplus(x))``."""
+
+    inplace: bool = False
+
+
+@carries(F.hardswish)
+class Hardswish(Module):
+    """``x * hardsigmoid(x)``."""
+
+    inplace: bool = False
+
+
+@carries(F.elu, "alpha={alpha}")
+class ELU(Module):
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+
+    alpha: float = 1.0
+    inplace: bool = False
+
+
+@carries(F.celu, "alpha={alpha}")
+class CELU(Module):
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+
+    alpha: float = 1.0
+    inplace: bool = False
+
+
+@carries(F.selu)
+class SELU(Module):
+    """A scaled :class:`ELU` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
+
+    inplace: bool = False
+
+
+@carries(F.glu, "dim={dim}")
+class GLU(Module):
+    """The first half of the input along ``dim`` times the sigmoid of the second."""
+
+    dim: int = -1
+
+
+@carries(F.gelu, "approximate={approximate!r}")
+class GELU(Module):
+    """``x`` times the normal distribution function of ``x``, exactly (``"none"``) or by ``"tanh"``."""
+
+    approximate: str = "none"
+
+
+@carries(F.hardshrink, "{lambd}")
+class Hardshrink(Module):
+    """``x`` where it is farther than ``lambd`` from 0, else 0."""
+
+    lambd: float = 0.5
+
+
+@carries(F.leaky_relu, "negative_slope={negative_slope}")
+class LeakyReLU(Module):
+    """``x`` where it is positive, else ``negative_slope * x``."""
+
+    negative_slope: float = 1e-2
+    inplace: bool = False
+
+
+@carries(F.logsigmoid)
+class LogSigmoid(Module):
+    """``log(sigmoid(x))``."""
+
+
+@carries(F.softplus, "beta={beta}, threshold={threshold}")
+class Softplus(Module):
+    """``log(1 + exp(beta * x)) / beta``, which is ``x`` where ``beta * x`` is above ``threshold``."""
+
+    beta: float = 1.0
+    threshold: float = 20.0
+
+
+@carries(F.softshrink, "{lambd}")
+class Softshrink(Module):
+    """``x`` moved by ``lambd`` towards 0, which is 0 for those that are nearer."""
+
+    lambd: float = 0.5
+
+
+class PReLU(Module):
+    """``x`` where it is positive, else ``weight * x``; the weight (one, or one a channel) is a parameter."""
+
+    weight: Any
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to its first value."""
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input``, scaled where it is negative."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """The number of weights."""
+        return f"num_parameters={self.num_parameters}"
+
+
+@carries(F.softsign)
+class Softsign(Module):
+    """``x / (1 + abs(x))``."""
+
+
+@carries(F.tanhshrink)
+class Tanhshrink(Module):
+    """``x - tanh(x)``."""
+
+
+@carries(F.softmin, "dim={dim}", _stacklevel="5")
+class Softmin(Module):
+    """:class:`Softmax` of ``-x``."""
+
+    dim: int | None = None
+
+
+@carries(F.softmax, "dim={dim}", _stacklevel="5")
+class Softmax(Module):
+    """``exp(x)`` divided by its sum along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.Softmax(dim=0)(torch.tensor([1.0, 1.0]))
+    tensor([0.5000, 0.5000])
+    """
+
+    dim: int | None = None
+
+
+class Softmax2d(Module):
+    """:class:`Softmax` over the channels of images."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Softmax along the third dimension from the end."""
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3, _stacklevel=5)
+
+
+@carries(F.log_softmax, "dim={dim}", _stacklevel="5")
+class LogSoftmax(Module):
+    """The logarithm of :class:`Softmax`."""
+
+    dim: int | None = None
+
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
+    "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+]  # fmt: skip
+__getattr__ = absent(__name__)

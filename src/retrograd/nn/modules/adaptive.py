@@ -1,0 +1,142 @@
+"""An approximate softmax over very many classes, rare ones in clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from ...ops.join import cat
+from .. import functional as F
+from .container import ModuleList, Sequential
+from .linear import Linear
+from .module import Module
+
+
+class _ASMoutput(NamedTuple):
+    """What :class:`AdaptiveLogSoftmaxWithLoss` gives: log-probabilities of the targets, and minus their mean."""
+
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """The log-softmax of frequent classes and of clusters of rare ones (Grave et al. 2017).
+
+    Classes are numbered by falling frequency; each of ``cutoffs`` is where the next cluster begins, whose vectors are
+    ``div_value`` times shorter than those of the one before.
+    """
+
+    def __init__(
+        self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        cutoffs = list(cutoffs)
+        if not cutoffs:
+            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        if cutoffs != sorted(set(cutoffs)) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1 or any(
+            int(cut) != cut for cut in cutoffs
+        ):  # fmt: skip
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value "
+                "is between 1 and n_classes-1"
+            )
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = [*cutoffs, n_classes]
+        self.div_value = div_value
+        self.head_bias = head_bias
+        self.shortlist_size = self.cutoffs[0]
+        self.n_clusters = len(self.cutoffs) - 1
+        self.head_size = self.shortlist_size + self.n_clusters
+        place = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
+        self.tail = ModuleList()
+        for cluster in range(self.n_clusters):
+            size = int(in_features // div_value ** (cluster + 1))
+            outs = self.cutoffs[cluster + 1] - self.cutoffs[cluster]
+            self.tail.append(
+                Sequential(Linear(in_features, size, bias=False, **place), Linear(size, outs, bias=False, **place))
+            )
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        self.head.reset_parameters()
+        for down, up in self.tail:
+            down.reset_parameters()
+            up.reset_parameters()
+
+    def forward(self, input_: Tensor, target_: Tensor) -> Any:
+        """The log-probability of each target, and minus the mean of them."""
+        self._check(input_, target_)
+        alone = target_.dim() == 0
+        input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if alone else (input_, target_)
+        size = target.size(0)
+        output = input.new_zeros(size)
+        places = target.new_empty(size)
+        used = 0
+        for cluster, (low, high) in enumerate(zip([0, *self.cutoffs], self.cutoffs, strict=False)):
+            rows = ((target >= low) & (target < high)).nonzero().squeeze()
+            if rows.numel() == 0:
+                continue
+            if cluster == 0:
+                places.index_copy_(0, rows, target[rows])
+            else:
+                scores = self.tail[cluster - 1](input.index_select(0, rows))
+                column = self.shortlist_size + cluster - 1
+                places.index_fill_(0, rows, column)
+                local = F.log_softmax(scores, dim=1).gather(1, (target[rows] - low).unsqueeze(1))
+                output.index_copy_(0, rows, local.squeeze(1))
+            used += rows.numel()
+        if used != size:
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
+                f"{target.max().item()}] were found. "
+            )
+        head = F.log_softmax(self.head(input), dim=1)
+        output = output + head.gather(1, places.unsqueeze(1)).squeeze()
+        loss = (-output).mean()
+        return _ASMoutput(output.squeeze(0) if alone else output, loss)
+
+    def _check(self, input: Tensor, target: Tensor) -> None:
+        if target.dim() == 1:
+            if input.size(0) != target.size(0):
+                raise RuntimeError("Input and target should have the same size in the batch dimension.")
+            if input.dim() != 2:
+                raise RuntimeError(
+                    "1D target tensor expects 2D input tensors, but found inputs with size", input.size()
+                )
+        elif target.dim() == 0:
+            if input.dim() != 1:
+                raise RuntimeError(
+                    "0D target tensor expects 1D input tensors, but found inputs with size", input.size()
+                )
+        else:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """The log-probabilities of all classes."""
+        head = F.log_softmax(self.head(input), dim=1)
+        parts = [head[:, : self.shortlist_size]]
+        for cluster in range(self.n_clusters):
+            local = F.log_softmax(self.tail[cluster](input), dim=1)
+            parts.append(local + head[:, self.shortlist_size + cluster].unsqueeze(1))
+        return cat(parts, 1)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """The most probable class; clusters are looked into only where they win."""
+        head = self.head(input)
+        best = head.argmax(dim=1)
+        rare = best >= self.shortlist_size
+        if not bool(rare.any()):
+            return best
+        if bool(rare.all()):
+            return self.log_prob(input).argmax(dim=1)
+        best[rare] = self.log_prob(input[rare]).argmax(dim=1)
+        return best
+
+
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+__getattr__ = absent(__name__)

@@ -1,0 +1,111 @@
+"""How layers that only carry arguments to a function are declared: the arguments as annotated attributes of the class.
+
+    @carries(F.leaky_relu, "negative_slope={negative_slope}")
+    class LeakyReLU(Module):
+        negative_slope: float = 0.01
+        inplace: bool = False
+
+From this follow ``__init__`` with just these arguments, ``forward``, which calls the function with them, and the text
+between the parentheses when the layer is printed. It is written as Python and compiled, as dataclasses are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import get_annotations
+from typing import Any, TypeVar, dataclass_transform
+
+from ...ops.losses import chosen
+from ...ops.nodes import compiled
+from .module import Module
+
+Layer = TypeVar("Layer", bound=type)
+#: Old arguments of losses: they are folded into ``reduction`` and not kept.
+LEGACY = ("size_average", "reduce")
+REQUIRED: Any = object()
+
+
+@dataclass_transform(eq_default=False)
+def carries(
+    function: Callable[..., Any] | None = None,
+    shown: str = "",
+    *,
+    takes: str = "input",
+    buffers: tuple[str, ...] = (),
+    **fixed: str,
+) -> Callable[[Layer], Layer]:
+    """Declare a layer that calls ``function`` with what ``forward`` ``takes`` and with its own attributes, by name.
+
+    ``shown``: its ``extra_repr``, with attributes in braces; ``inplace=True`` is added by itself. Without a function the
+    class is only a base of layers. ``buffers``: attributes that are registered as buffers. ``fixed``: other
+    arguments of the function, as code. A method ``_settle`` is called at the end of ``__init__``.
+    """
+
+    def declare(cls: Layer) -> Layer:
+        fields = _fields(cls)
+        kept = [name for name in fields if name not in LEGACY and name != "_"]
+        space: dict[str, Any] = {"Module": Module, "function": function, "chosen": chosen}
+        lines = [f"def __init__(self{_parameters(fields, space)}):", "    Module.__init__(self)"]
+        if "size_average" in fields:
+            lines.append("    if size_average is not None or reduce is not None:")
+            lines.append("        reduction = chosen(size_average, reduce, reduction)")
+        for name in kept:
+            register = f"self.register_buffer({name!r}, {name})" if name in buffers else f"self.{name} = {name}"
+            lines.append(f"    {register}")
+        if hasattr(cls, "_settle"):
+            lines.append("    self._settle()")
+        _write(cls, "__init__", lines, space)
+        cls._shown = shown or getattr(cls, "_shown", "")  # type: ignore[attr-defined]
+        if "extra_repr" not in cls.__dict__:
+            cls.extra_repr = _extra_repr  # type: ignore[attr-defined]
+        if function is not None and "forward" not in cls.__dict__:
+            own = [f"{name}=self.{name}" for name in kept] + [f"{name}={code}" for name, code in fixed.items()]
+            call = f"function({', '.join([takes, *own])})"
+            _write(cls, "forward", [f"def forward(self, {takes}):", f"    return {call}"], space)
+            cls.forward.__doc__ = f"``{function.__name__}`` of ``{takes}`` with the layer's arguments."  # type: ignore
+        return cls
+
+    return declare
+
+
+def _fields(cls: Any) -> dict[str, Any]:
+    """The arguments of a layer and their defaults: what its class, and the declared class that it stands on, annotate.
+
+    The defaults are taken off the class, where they would hide what is registered under these names.
+    """
+    fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
+    for name in get_annotations(cls):
+        fields[name] = cls.__dict__.get(name, REQUIRED)
+        if name in cls.__dict__:
+            delattr(cls, name)
+    cls._given = fields
+    return fields
+
+
+def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
+    """The arguments as the parameters of a function, with their defaults, which go into its globals."""
+    shown = ""
+    for name, default in fields.items():
+        if name == "_":
+            shown += ", *"
+        elif default is REQUIRED:
+            shown += f", {name}"
+        else:
+            space[f"default_{name}"] = default
+            shown += f", {name}=default_{name}"
+    return shown
+
+
+def _write(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
+    """Compile a method from its lines."""
+    made = compiled(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
+    made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
+    setattr(cls, name, made)
+
+
+def _extra_repr(self: Any) -> str:
+    """The layer's arguments."""
+    text = self._shown.format(**{**self._buffers, **self.__dict__})
+    if self.__dict__.get("inplace") and "inplace" not in self._shown:
+        return f"{text}, inplace=True" if text else "inplace=True"
+    return text

@@ -1,0 +1,19 @@
+"""Channels in another order."""
+
+from __future__ import annotations
+
+from ...core.absent import absent
+from .. import functional as F
+from .carried import carries
+from .module import Module
+
+
+@carries(F.channel_shuffle, "groups={groups}")
+class ChannelShuffle(Module):
+    """The channels of each of ``groups`` groups spread over all (Zhang et al. 2017)."""
+
+    groups: int
+
+
+__all__ = ["ChannelShuffle"]
+__getattr__ = absent(__name__)

@@ -1,0 +1,330 @@
+"""Convolutions and transposed convolutions of signals, images and volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from ...ops.create import empty
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+from .utils import _ntuple, _reverse_repeat_tuple
+
+Sizes = int | Sequence[int]
+MODES = {"zeros", "reflect", "replicate", "circular"}
+
+
+class _ConvNd(Module):
+    """What all convolutions are: a weight, a bias, and how the windows lie."""
+
+    dimensions: ClassVar[int]
+    function: ClassVar[Any]
+    transposed: bool = False
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+        transposed: bool, output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        spread = _ntuple(len(kernel_size), "sizes")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = spread(stride)
+        self.padding = padding
+        self.dilation = spread(dilation)
+        self.transposed = transposed
+        self.output_padding = spread(output_padding)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._check()
+        if isinstance(padding, str):
+            totals = [
+                step * (size - 1) * (padding == "same") for step, size in zip(self.dilation, kernel_size, strict=True)
+            ]
+            self._reversed_padding_repeated_twice: Any = [
+                side for total in reversed(totals) for side in (total // 2, total - total // 2)
+            ]
+        else:
+            self._reversed_padding_repeated_twice = _reverse_repeat_tuple(padding, 2)
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _check(self) -> None:
+        """Refuse arguments that do not go together."""
+        if self.groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if self.in_channels % self.groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if self.out_channels % self.groups:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(self.padding, str):
+            if self.padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {self.padding!r}, should be one of {{'valid', 'same'}}")
+            if self.padding == "same" and any(step != 1 for step in self.stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if self.padding_mode not in MODES:
+            raise ValueError(f"padding_mode must be one of {MODES}, but got padding_mode='{self.padding_mode}'")
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew: uniform between plus and minus one by the root of the number of inputs."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """The sizes, and whatever is not as usual."""
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            value = getattr(self, name)
+            if value != (usual,) * len(value):
+                text += f", {name}={value}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+
+class _Conv(_ConvNd):
+    """A convolution, by the function and the number of dimensions that its class says."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes | str = 0,
+        dilation: Sizes = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        spread = _ntuple(self.dimensions, "sizes")
+        super().__init__(
+            in_channels, out_channels, spread(kernel_size), spread(stride),
+            padding if isinstance(padding, str) else spread(padding), spread(dilation), False, spread(0), groups, bias,
+            padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+            padding = 0
+        return type(self).function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` (N, C, …) convolved with the weight."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of signals (N, C, L).
+
+    >>> import retrograd as torch
+    >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
+    torch.Size([20, 33, 24])
+    """
+
+    dimensions = 1
+    function = staticmethod(F.conv1d)
+
+
+class Conv2d(_Conv):
+    """Convolution of images (N, C, H, W).
+
+    >>> import retrograd as torch
+    >>> torch.nn.Conv2d(3, 8, 3, padding="same")(torch.ones(1, 3, 5, 5)).shape
+    torch.Size([1, 8, 5, 5])
+    """
+
+    dimensions = 2
+    function = staticmethod(F.conv2d)
+
+
+class Conv3d(_Conv):
+    """Convolution of volumes (N, C, D, H, W)."""
+
+    dimensions = 3
+    function = staticmethod(F.conv3d)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """A transposed convolution, by the function and the number of dimensions that its class says."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
+        output_padding: Sizes = 0, groups: int = 1, bias: bool = True, dilation: Sizes = 1, padding_mode: str = "zeros",
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        spread = _ntuple(self.dimensions, "sizes")
+        super().__init__(
+            in_channels, out_channels, spread(kernel_size), spread(stride), spread(padding), spread(dilation), True,
+            spread(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
+        """How much is added at one side so that the output has this size."""
+        if output_size is None:
+            return self.output_padding
+        count, before = self.dimensions, input.dim() - self.dimensions
+        sizes = list(output_size)
+        if len(sizes) == before + count:
+            sizes = sizes[before:]
+        if len(sizes) != count:
+            raise ValueError(
+                f"ConvTranspose{count}D: for {input.dim()}D input, output_size must have {count} or {before + count} "
+                f"elements (got {len(sizes)})"
+            )
+        least = [
+            (input.size(place + before) - 1) * self.stride[place]
+            - 2 * self.padding[place]
+            + self.dilation[place] * (self.kernel_size[place] - 1)
+            + 1
+            for place in range(count)
+        ]
+        most = [size + step - 1 for size, step in zip(least, self.stride, strict=True)]
+        if any(not low <= size <= high for low, size, high in zip(least, sizes, most, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an input of "
+                f"{input.size()[2:]})"
+            )
+        return [size - low for size, low in zip(sizes, least, strict=True)]
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """The gradient of a convolution by its input; ``output_size`` where stride leaves it open."""
+        added = self._output_padding(input, output_size)
+        return type(self).function(
+            input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation
+        )
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution of signals (N, C, L)."""
+
+    dimensions = 1
+    function = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """Transposed convolution of images (N, C, H, W): undoes the sizes of a :class:`Conv2d`.
+
+    >>> import retrograd as torch
+    >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
+    torch.Size([1, 3, 10, 10])
+    """
+
+    dimensions = 2
+    function = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution of volumes (N, C, D, H, W)."""
+
+    dimensions = 3
+    function = staticmethod(F.conv_transpose3d)
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """A convolution whose ``in_channels`` are those of its first input."""
+
+    def __init__(self, out_channels: int, kernel_size: Sizes, *args: Any, **kwargs: Any) -> None:
+        names = ["stride", "padding", *(["output_padding"] if self.transposed else ["dilation"]), "groups", "bias",
+                 *(["dilation"] if self.transposed else []), "padding_mode", "device", "dtype"]  # fmt: skip
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        bias = given.pop("bias", True)
+        super().__init__(0, 0, kernel_size, bias=False, **given)
+        place = {name: given.get(name) for name in ("device", "dtype")}
+        self.weight = UninitializedParameter(**place)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(**place)
+
+    transposed: bool
+    dimensions: int
+    groups: int
+    kernel_size: Any
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, if they are made."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Make the parameters to fit ``input``."""
+        if not self.has_uninitialized_params():
+            return
+        batched = self.dimensions + 2
+        if input.dim() not in (batched - 1, batched):
+            raise RuntimeError(
+                f"Expected {batched - 1}D (unbatched) or {batched}D (batched) input to {type(self).__name__}, but got input "
+                f"of size: {input.shape}"
+            )
+        self.in_channels = input.shape[1] if input.dim() == batched else input.shape[0]
+        if self.in_channels % self.groups:
+            raise ValueError("in_channels must be divisible by groups")
+        ends = self.in_channels, self.out_channels
+        first, second = ends if self.transposed else ends[::-1]
+        self.weight.materialize((first, second // self.groups, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
+    """A :class:`Conv1d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
+    """A :class:`Conv2d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
+    """A :class:`Conv3d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
+    """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
+    """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
+    """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose3d
+
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d",
+    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
+__getattr__ = absent(__name__)

@@ -1,0 +1,57 @@
+"""Dropout: what is left out at random in training."""
+
+from __future__ import annotations
+
+from ...core.absent import absent
+from .. import functional as F
+from .carried import carries
+from .module import Module
+
+
+@carries(shown="p={p}, inplace={inplace}")
+class _DropoutNd(Module):
+    p: float = 0.5
+    inplace: bool = False
+
+    def _settle(self) -> None:
+        if self.p < 0 or self.p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
+
+
+@carries(F.dropout, training="self.training")
+class Dropout(_DropoutNd):
+    """In training: each number is 0 with probability ``p``, else divided by ``1 - p``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.Dropout(0.2).eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
+
+
+@carries(F.dropout1d, training="self.training")
+class Dropout1d(_DropoutNd):
+    """In training: each channel of a signal (N, C, L) is 0 with probability ``p``, else divided by ``1 - p``."""
+
+
+@carries(F.dropout2d, training="self.training")
+class Dropout2d(_DropoutNd):
+    """In training: each channel of an image (N, C, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
+
+
+@carries(F.dropout3d, training="self.training")
+class Dropout3d(_DropoutNd):
+    """In training: each channel of a volume (N, C, D, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
+
+
+@carries(F.alpha_dropout, training="self.training")
+class AlphaDropout(_DropoutNd):
+    """Dropout that keeps mean 0 and variance 1 (for :class:`SELU`; Klambauer et al. 2017)."""
+
+
+@carries(F.feature_alpha_dropout, training="self.training")
+class FeatureAlphaDropout(_DropoutNd):
+    """:class:`AlphaDropout` of whole channels."""
+
+
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+__getattr__ = absent(__name__)

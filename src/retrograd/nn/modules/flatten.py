@@ -1,0 +1,59 @@
+"""Dimensions made one, and one made several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from .carried import carries
+from .module import Module
+
+
+@carries(shown="start_dim={start_dim}, end_dim={end_dim}")
+class Flatten(Module):
+    """The dimensions from ``start_dim`` to ``end_dim`` made one.
+
+    >>> import retrograd as torch
+    >>> torch.nn.Flatten()(torch.ones(8, 3, 4)).shape
+    torch.Size([8, 12])
+    """
+
+    start_dim: int = 1
+    end_dim: int = -1
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with fewer dimensions."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+@carries(shown="dim={dim}, unflattened_size={unflattened_size}")
+class Unflatten(Module):
+    """Dimension ``dim`` made several, of the sizes ``unflattened_size``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.Unflatten(1, (3, 4))(torch.ones(8, 12)).shape
+    torch.Size([8, 3, 4])
+    """
+
+    dim: int
+    unflattened_size: Any
+
+    def _settle(self) -> None:
+        sizes = self.unflattened_size
+        if not isinstance(sizes, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
+        for place, size in enumerate(sizes):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
+                    f"{place}"
+                )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with more dimensions."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+
+__all__ = ["Flatten", "Unflatten"]
+__getattr__ = absent(__name__)

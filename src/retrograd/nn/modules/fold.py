@@ -1,0 +1,40 @@
+"""Images made of blocks, and blocks cut out of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.absent import absent
+from .. import functional as F
+from .carried import carries
+from .module import Module
+
+Sizes = int | Sequence[int]
+
+
+@carries(
+    F.fold,
+    "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
+)
+class Fold(Module):
+    """Blocks (N, C * block, L) added up to an image (N, C, *output_size)."""
+
+    output_size: Sizes
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1
+
+
+@carries(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
+class Unfold(Module):
+    """The blocks (N, C * block, L) of an image that overlap as a convolution's windows do."""
+
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1
+
+
+__all__ = ["Fold", "Unfold"]
+__getattr__ = absent(__name__)

@@ -1,0 +1,93 @@
+"""Instance normalisation: each channel of each example for itself."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from .. import functional as F
+from .batchnorm import _expects, _LazyNormBase, _NormBase
+
+
+class _InstanceNorm(_NormBase):
+    """Instance normalisation of ``dimensions`` dimensions of space."""
+
+    dimensions: ClassVar[int]
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Each channel of each example with mean 0 and variance 1, scaled and shifted."""
+        self._check_input_dim(input)
+        alone = input.dim() == self.dimensions + 1
+        place = input.dim() - self.dimensions - 1
+        if input.size(place) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={place} to match num_features ({self.num_features}), but got: "
+                    f"{input.size(place)}."
+                )
+            warnings.warn(
+                f"input's size at dim={place} does not match num_features. You can silence this warning by not passing in "
+                "num_features, which is not used because affine=False",
+                stacklevel=3,
+            )
+        out = F.instance_norm(
+            input.unsqueeze(0) if alone else input, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return out.squeeze(0) if alone else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of signals (N, C, L) (Ulyanov et al. 2016)."""
+
+    dimensions = 1
+    _check_input_dim = _expects(2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images (N, C, H, W) (Ulyanov et al. 2016)."""
+
+    dimensions = 2
+    _check_input_dim = _expects(3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes (N, C, D, H, W) (Ulyanov et al. 2016)."""
+
+    dimensions = 3
+    _check_input_dim = _expects(4, 5)
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    """An :class:`InstanceNorm1d` whose ``num_features`` are those of its first input."""
+
+    cls_to_become = InstanceNorm1d
+    dimensions, _check_input_dim = 1, InstanceNorm1d._check_input_dim
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    """An :class:`InstanceNorm2d` whose ``num_features`` are those of its first input."""
+
+    cls_to_become = InstanceNorm2d
+    dimensions, _check_input_dim = 2, InstanceNorm2d._check_input_dim
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    """An :class:`InstanceNorm3d` whose ``num_features`` are those of its first input."""
+
+    cls_to_become = InstanceNorm3d
+    dimensions, _check_input_dim = 3, InstanceNorm3d._check_input_dim
+
+
+__all__ = [
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+]  # fmt: skip
+__getattr__ = absent(__name__)

@@ -1,0 +1,64 @@
+"""Modules whose sizes are read off their first input."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+from ...core.absent import absent
+from ..parameter import is_lazy
+
+
+class LazyModuleMixin:
+    """Mixed into a module class: parameters are made, in ``initialize_parameters``, from the first input.
+
+    After the first call the module is an ordinary one: its class becomes ``cls_to_become``.
+    """
+
+    cls_to_become: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)  # type: ignore[attr-defined]
+        self._initialize_hook = self.register_forward_pre_hook(  # type: ignore[attr-defined]
+            self._infer_parameters, with_kwargs=True
+        )
+        warnings.warn(
+            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at "
+            "any moment.",
+            stacklevel=3,
+        )
+
+    def _lazy_load_hook(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:  # fmt: skip
+        """Before a state is loaded: give what is not made yet the shapes that it has there."""
+        for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):  # type: ignore[attr-defined]
+            key = prefix + name
+            if key in state_dict and param is not None and is_lazy(param) and not is_lazy(state_dict[key]):
+                param.materialize(state_dict[key].shape)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Make the parameters to fit these arguments of ``forward``."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether anything is not made yet."""
+        members = itertools.chain(self._parameters.values(), self._buffers.values())  # type: ignore[attr-defined]
+        return any(is_lazy(each) for each in members)
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")  # type: ignore[attr-defined]
+        module._initialize_hook.remove()
+        module._load_hook.remove()
+        del module._initialize_hook, module._load_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+
+__all__ = ["LazyModuleMixin"]
+__getattr__ = absent(__name__)

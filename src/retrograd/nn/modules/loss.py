@@ -1,0 +1,280 @@
+"""Losses: how far what a network says is from what it should say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from .. import functional as F
+from .carried import carries
+from .distance import PairwiseDistance
+from .module import Module
+
+
+class _Loss(Module):
+    """What all losses are."""
+
+
+class _WeightedLoss(_Loss):
+    """A loss with a weight for each class or element."""
+
+
+@carries(F.l1_loss, takes="input, target")
+class L1Loss(_Loss):
+    """The absolute difference; ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``, as in all losses."""
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.nll_loss, takes="input, target", buffers=("weight",))
+class NLLLoss(_WeightedLoss):
+    """Minus the logarithm of the probability of the right class; the input are logarithms."""
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+class NLLLoss2d(NLLLoss):
+    """An old name of :class:`NLLLoss`."""
+
+
+@carries(F.poisson_nll_loss, takes="log_input, target")
+class PoissonNLLLoss(_Loss):
+    """Minus the logarithm of a Poisson probability; the input is the mean or (``log_input``) its logarithm."""
+
+    log_input: bool = True
+    full: bool = False
+    size_average: Any = None
+    eps: float = 1e-8
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.gaussian_nll_loss, takes="input, target, var")
+class GaussianNLLLoss(_Loss):
+    """Minus the logarithm of a normal density with variance ``var`` (taken to be at least ``eps``)."""
+
+    _: KW_ONLY
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
+
+
+@carries(F.kl_div, takes="input, target")
+class KLDivLoss(_Loss):
+    """The divergence of Kullback and Leibler; the input (and with ``log_target`` the target) are logarithms."""
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+    log_target: bool = False
+
+
+@carries(F.mse_loss, takes="input, target")
+class MSELoss(_Loss):
+    """The squared difference.
+
+    >>> import retrograd as torch
+    >>> torch.nn.MSELoss()(torch.zeros(2), torch.tensor([1.0, 3.0]))
+    tensor(5.)
+    """
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
+class BCELoss(_WeightedLoss):
+    """The cross-entropy of two classes; the input is the probability of one."""
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
+class BCEWithLogitsLoss(_Loss):
+    """:class:`BCELoss` of the sigmoid of the input, computed in one."""
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+    pos_weight: Tensor | None = None
+
+
+@carries(F.hinge_embedding_loss, takes="input, target")
+class HingeEmbeddingLoss(_Loss):
+    """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
+
+    margin: float = 1.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.multilabel_margin_loss, takes="input, target")
+class MultiLabelMarginLoss(_Loss):
+    """By how much classes that are right are not ahead, by 1, of those that are not; the target lists the right ones."""
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.smooth_l1_loss, takes="input, target")
+class SmoothL1Loss(_Loss):
+    """The absolute difference, made smooth by a parabola where it is less than ``beta``."""
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+    beta: float = 1.0
+
+
+@carries(F.huber_loss, takes="input, target")
+class HuberLoss(_Loss):
+    """Half the squared difference, made a straight line where it is more than ``delta``."""
+
+    reduction: str = "mean"
+    delta: float = 1.0
+
+
+@carries(F.soft_margin_loss, takes="input, target")
+class SoftMarginLoss(_Loss):
+    """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
+
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.cross_entropy, takes="input, target", buffers=("weight",))
+class CrossEntropyLoss(_WeightedLoss):
+    """:class:`NLLLoss` of the log-softmax of the input; the target are classes, or probabilities of classes.
+
+    >>> import retrograd as torch
+    >>> torch.nn.CrossEntropyLoss()(torch.zeros(1, 2), torch.tensor([1]))
+    tensor(0.6931)
+    """
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
+
+
+@carries(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The mean over classes of :class:`BCEWithLogitsLoss`."""
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.cosine_embedding_loss, takes="input1, input2, target")
+class CosineEmbeddingLoss(_Loss):
+    """1 minus the cosine where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
+
+    margin: float = 0.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.margin_ranking_loss, takes="input1, input2, target")
+class MarginRankingLoss(_Loss):
+    """``max(0, -target * (input1 - input2) + margin)``."""
+
+    margin: float = 0.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@carries(F.multi_margin_loss, takes="input, target", buffers=("weight",))
+class MultiMarginLoss(_WeightedLoss):
+    """By how much the right class is not ahead, by ``margin``, of the others, to the power of ``p`` (1 or 2)."""
+
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    def _settle(self) -> None:
+        if self.p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if self.weight is not None and self.weight.dim() != 1:
+            raise ValueError(
+                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {self.weight.dim()}D instead"
+            )
+
+
+def _check_margin(self: Any) -> None:
+    if self.margin <= 0:
+        raise ValueError(f"{type(self).__name__}: expected margin to be greater than 0, got {self.margin} instead")
+
+
+@carries(F.triplet_margin_loss, takes="anchor, positive, negative")
+class TripletMarginLoss(_Loss):
+    """``max(0, |anchor - positive| - |anchor - negative| + margin)`` in the p-norm."""
+
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    _settle = _check_margin
+
+
+@carries(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
+class TripletMarginWithDistanceLoss(_Loss):
+    """:class:`TripletMarginLoss` with a distance of one's own."""
+
+    _: KW_ONLY
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _settle(self) -> None:
+        _check_margin(self)
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()
+
+
+@carries(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
+class CTCLoss(_Loss):
+    """Minus the logarithm of the probability of a sequence of labels, however it is stretched (Graves et al. 2006)."""
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
+
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "SmoothL1Loss",
+    "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+]  # fmt: skip
+__getattr__ = absent(__name__)

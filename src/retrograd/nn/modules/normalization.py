@@ -1,0 +1,153 @@
+"""Normalisations without running statistics: by layer, by group of channels, by neighbouring channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from ...ops.create import empty
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .carried import carries
+from .module import Module
+
+
+@carries(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
+class LocalResponseNorm(Module):
+    """Each number divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+
+
+@carries(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
+class CrossMapLRN2d(Module):
+    """:class:`LocalResponseNorm` by its old name."""
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1
+
+
+def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
+    """Give a layer a weight of ones and a bias of zeros (those that are wanted)."""
+    for name, is_wanted in wanted.items():
+        parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None
+        layer.register_parameter(name, parameter)
+    layer.reset_parameters()
+
+
+def _reset(layer: Any) -> None:
+    if layer.weight is not None:
+        init.ones_(layer.weight)
+    if getattr(layer, "bias", None) is not None:
+        init.zeros_(layer.bias)
+
+
+class LayerNorm(Module):
+    """Mean 0 and variance 1 over the last dimensions, which are ``normalized_shape``, scaled and shifted (Ba et al. 2016).
+
+    >>> import retrograd as torch
+    >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0]))
+    tensor([-1.0000,  1.0000], grad_fn=<NativeLayerNormBackward0>)
+    """
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+        bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        _scaling(self, self.normalized_shape, wanted, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input``, normalised."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class GroupNorm(Module):
+    """Mean 0 and variance 1 over each of ``num_groups`` groups of channels, scaled and shifted (Wu and He 2018)."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+        dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        _scaling(self, num_channels, {"weight": affine, "bias": affine and bias}, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` (N, C, …), normalised."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        has_bias = self.bias is not None
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={has_bias}"
+
+
+class RMSNorm(Module):
+    """The last dimensions divided by the root of their mean square, scaled (Zhang and Sennrich 2019)."""
+
+    weight: Any
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        _scaling(self, self.normalized_shape, {"weight": elementwise_affine}, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1."""
+        _reset(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input``, normalised."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__getattr__ = absent(__name__)

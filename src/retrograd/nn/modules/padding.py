@@ -1,0 +1,119 @@
+"""Padding: more elements at both ends of the last dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from .. import functional as F
+from .module import Module
+from .utils import _ntuple
+
+
+class _Padding(Module):
+    """Pads ``dimensions`` dimensions by a number, or by two for each, the last dimension first."""
+
+    dimensions: int
+    mode: str
+    value: Any = None
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        count = 2 * self.dimensions
+        self.padding = _ntuple(count, "padding")(padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with its ends padded."""
+        return F.pad(input, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        """How far it pads."""
+        return f"{self.padding}"
+
+
+class _ConstantPadNd(_Padding):
+    mode = "constant"
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self) -> str:
+        """How far it pads, and with what."""
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads signals with ``value``."""
+
+    dimensions = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads images with ``value``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.ConstantPad2d((1, 0, 0, 0), 9.0)(torch.ones(1, 1, 2))
+    tensor([[[9., 1., 1.]]])
+    """
+
+    dimensions = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads volumes with ``value``."""
+
+    dimensions = 3
+
+
+class _ZeroPadNd(_ConstantPadNd):
+    """Pads with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        """How far it pads."""
+        return f"{self.padding}"
+
+
+def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
+    """The three layers of a way to pad."""
+    made = []
+    for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):
+        body = {"__doc__": f"Pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}
+        bases = (base,) if also is object else (base, also)
+        made.append(type(f"{prefix}Pad{dimensions}d", bases, body))
+    return made
+
+
+class _ReflectionPadNd(_Padding):
+    mode = "reflect"
+
+
+class _ReplicationPadNd(_Padding):
+    mode = "replicate"
+
+
+class _CircularPadNd(_Padding):
+    mode = "circular"
+
+
+ZeroPad1d, ZeroPad2d, ZeroPad3d = _family(
+    "Zero", _ZeroPadNd, "with zeros", (ConstantPad1d, ConstantPad2d, ConstantPad3d)
+)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _family(
+    "Reflection", _ReflectionPadNd, "with what lies behind the end, mirrored"
+)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _family(
+    "Replication", _ReplicationPadNd, "with the last number before the end"
+)
+CircularPad1d, CircularPad2d, CircularPad3d = _family("Circular", _CircularPadNd, "with what lies at the other end")
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+__getattr__ = absent(__name__)

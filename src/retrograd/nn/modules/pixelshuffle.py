@@ -1,0 +1,26 @@
+"""Channels made into pixels and the reverse."""
+
+from __future__ import annotations
+
+from ...core.absent import absent
+from .. import functional as F
+from .carried import carries
+from .module import Module
+
+
+@carries(F.pixel_shuffle, "upscale_factor={upscale_factor}")
+class PixelShuffle(Module):
+    """Images (N, C * r * r, H, W) made into larger ones (N, C, H * r, W * r)."""
+
+    upscale_factor: int
+
+
+@carries(F.pixel_unshuffle, "downscale_factor={downscale_factor}")
+class PixelUnshuffle(Module):
+    """Images (N, C, H * r, W * r) made into smaller ones of more channels (N, C * r * r, H, W)."""
+
+    downscale_factor: int
+
+
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
+__getattr__ = absent(__name__)

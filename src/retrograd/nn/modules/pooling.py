@@ -1,0 +1,249 @@
+"""Pooling: what the windows of a signal, an image or a volume have in them, in one number each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.absent import absent
+from ...core.tensor import Tensor
+from .. import functional as F
+from .carried import carries
+from .module import Module
+from .utils import _pair, _single, _triple
+
+#: A number, or one for each dimension of space.
+Sizes = int | Sequence[int]
+Ratios = float | Sequence[float]
+
+
+class _Pooling(Module):
+    """Pools with windows that move on by their own size unless said otherwise."""
+
+    def _settle(self) -> None:
+        if self.stride is None:
+            self.stride = self.kernel_size
+
+
+@carries(
+    shown="kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
+)
+class _MaxPoolNd(_Pooling):
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    dilation: Sizes = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
+
+
+@carries(F.max_pool1d)
+class MaxPool1d(_MaxPoolNd):
+    """The greatest number of each window of a signal (N, C, L)."""
+
+
+@carries(F.max_pool2d)
+class MaxPool2d(_MaxPoolNd):
+    """The greatest number of each window of an image (N, C, H, W).
+
+    >>> import retrograd as torch
+    >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+
+
+@carries(F.max_pool3d)
+class MaxPool3d(_MaxPoolNd):
+    """The greatest number of each window of a volume (N, C, D, H, W)."""
+
+
+@carries(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
+class _MaxUnpoolNd(Module):
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+
+    def _settle(self) -> None:
+        spread = {"1": _single, "2": _pair, "3": _triple}[type(self).__name__[-2]]
+        self.kernel_size = spread(self.kernel_size)
+        self.stride = self.kernel_size if self.stride is None else spread(self.stride)
+        self.padding = spread(self.padding)
+
+
+def _unpooling(function: Any) -> Any:
+    def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The pooled numbers back at ``indices``, zeros elsewhere; ``output_size`` where the size is not clear."""
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    return forward
+
+
+@carries()
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Undoes :class:`MaxPool1d` with the indices that it returned."""
+
+    forward = _unpooling(F.max_unpool1d)
+
+
+@carries()
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Undoes :class:`MaxPool2d` with the indices that it returned."""
+
+    forward = _unpooling(F.max_unpool2d)
+
+
+@carries()
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Undoes :class:`MaxPool3d` with the indices that it returned."""
+
+    forward = _unpooling(F.max_unpool3d)
+
+
+@carries(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
+class _AvgPoolNd(_Pooling):
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+
+
+@carries(F.avg_pool1d)
+class AvgPool1d(_AvgPoolNd):
+    """The mean of each window of a signal (N, C, L)."""
+
+    def _settle(self) -> None:
+        super()._settle()
+        self.kernel_size, self.stride, self.padding = map(_single, (self.kernel_size, self.stride, self.padding))
+
+
+@carries(F.avg_pool2d)
+class AvgPool2d(_AvgPoolNd):
+    """The mean of each window of an image (N, C, H, W); ``divisor_override``: what to divide by in its place."""
+
+    divisor_override: int | None = None
+
+
+@carries(F.avg_pool3d)
+class AvgPool3d(_AvgPoolNd):
+    """The mean of each window of a volume (N, C, D, H, W); ``divisor_override``: what to divide by in its place."""
+
+    divisor_override: int | None = None
+
+
+class _FractionalMaxPoolNd(Module):
+    kernel_size: Any
+    output_size: Any
+    output_ratio: Any
+    return_indices: bool
+    function: Any
+
+    def __init__(
+        self, kernel_size: Sizes, output_size: Sizes | None = None, output_ratio: Ratios | None = None,
+        return_indices: bool = False, _random_samples: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        spread = _pair if name.endswith("2d") else _triple
+        self.kernel_size = spread(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else spread(output_size)
+        self.output_ratio = None if output_ratio is None else spread(output_ratio)
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor) -> Any:
+        """The greatest number of each window; with ``return_indices`` also where it was."""
+        return type(self).function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """The greatest numbers of windows at random places of an image, as many as asked for (Graham 2014)."""
+
+    function = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """The greatest numbers of windows at random places of a volume, as many as asked for."""
+
+    function = staticmethod(F.fractional_max_pool3d)
+
+
+@carries(shown="norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}")
+class _LPPoolNd(Module):
+    norm_type: float
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    ceil_mode: bool = False
+
+
+@carries(F.lp_pool1d)
+class LPPool1d(_LPPoolNd):
+    """The p-norm of each window of a signal."""
+
+
+@carries(F.lp_pool2d)
+class LPPool2d(_LPPoolNd):
+    """The p-norm of each window of an image."""
+
+
+@carries(F.lp_pool3d)
+class LPPool3d(_LPPoolNd):
+    """The p-norm of each window of a volume."""
+
+
+@carries(shown="output_size={output_size}")
+class _AdaptiveMaxPoolNd(Module):
+    output_size: Any
+    return_indices: bool = False
+
+
+@carries(F.adaptive_max_pool1d)
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """The greatest numbers of ``output_size`` windows that cover a signal."""
+
+
+@carries(F.adaptive_max_pool2d)
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """The greatest numbers of ``output_size`` windows that cover an image."""
+
+
+@carries(F.adaptive_max_pool3d)
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """The greatest numbers of ``output_size`` windows that cover a volume."""
+
+
+@carries(shown="output_size={output_size}")
+class _AdaptiveAvgPoolNd(Module):
+    output_size: Any
+
+
+@carries(F.adaptive_avg_pool1d)
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """The means of ``output_size`` windows that cover a signal."""
+
+
+@carries(F.adaptive_avg_pool2d)
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """The means of ``output_size`` windows that cover an image."""
+
+
+@carries(F.adaptive_avg_pool3d)
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """The means of ``output_size`` windows that cover a volume."""
+
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d",
+    "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip
+__getattr__ = absent(__name__)

@@ -1,0 +1,153 @@
+"""Tables of vectors, read by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent
+from ...core.modes import no_grad
+from ...core.tensor import Tensor
+from ...ops.create import empty
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+
+class _Table(Module):
+    """A weight of ``num_embeddings`` rows, of which one (``padding_idx``) may stand for nothing: it is 0 and stays so."""
+
+    weight: Any
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+
+    def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
+        """Make the weight, or take the one given."""
+        if self.padding_idx is not None:
+            if not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            self.padding_idx %= self.num_embeddings
+        shape = [self.num_embeddings, self.embedding_dim]
+        if weight is None:
+            self.weight = Parameter(empty(shape, device=device, dtype=dtype), requires_grad=not frozen)
+            self.reset_parameters()
+        else:
+            if list(weight.shape) != shape:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(weight, requires_grad=not frozen)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew from the normal distribution; the row of the padding is 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def _shown(self, **usual: Any) -> str:
+        """The sizes, and of the attributes named those that are not as usual."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                text += f", {name}={getattr(self, name)!r}"
+        return text
+
+
+def _rows_of(embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    rows, columns = embeddings.shape
+    return rows, columns
+
+
+class Embedding(_Table):
+    """A vector for each index; the vectors are parameters.
+
+    >>> import retrograd as torch
+    >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
+    torch.Size([2, 2, 3])
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
+        _freeze: bool = False, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        self._fill(_weight, _freeze, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The vectors of the indices ``input``, along a new last dimension."""
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self) -> str:
+        """The sizes, and whatever is not as usual."""
+        text = self._shown(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return text + ", sparse=True" if self.sparse else text
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:  # fmt: skip
+        """A table of given vectors, which is not trained if ``freeze``."""
+        rows, columns = _rows_of(embeddings)
+        return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+
+
+class EmbeddingBag(_Table):
+    """The sum, mean or maximum of the vectors of several indices."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = padding_idx
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+        self._fill(_weight, False, device, dtype)
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        """A vector for each bag: the rows of a 2-d ``input``, or what begins at each of ``offsets`` in a 1-d one."""
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The sizes, and whatever is not as usual."""
+        return self._shown(max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:  # fmt: skip
+        """A table of given vectors, which is not trained if ``freeze``."""
+        rows, columns = _rows_of(embeddings)
+        made = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
+                   padding_idx)  # fmt: skip
+        made.weight.requires_grad_(not freeze)
+        return made
+
+
+__all__ = ["Embedding", "EmbeddingBag"]
+__getattr__ = absent(__name__)

@@ -1,0 +1,266 @@
+"""The state of a module: its parameters and persistent buffers by name, taken out and put back.
+
+Knows of a module only its dictionaries and its children.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...core.modes import no_grad
+from ...core.node import Handle
+from ...core.size import Size
+from ...core.tensor import Tensor
+from ..parameter import Parameter, is_lazy
+
+EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """What ``load_state_dict`` returns: the keys that it missed, and those that it had no use for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
+
+
+class Stateful:
+    """What a module does with its state: ``state_dict``, ``load_state_dict`` and their hooks."""
+
+    _version: int = 1  # of the layout of a class's own state; kept in the metadata of a state_dict
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_hooks: OrderedDict[int, Any]
+    _state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    # -- hooks
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)``; what it returns replaces the state_dict."""
+        return Handle(self._state_dict_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`, to change it in place."""
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return Handle(self._state_dict_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
+        """Call ``hook(module, prefix, keep_vars)`` before :meth:`state_dict`."""
+        return Handle(self._state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., None], with_module: bool = False) -> Handle:
+        return Handle(self._load_state_dict_pre_hooks, (hook, with_module))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
+        """Call a hook before this module's state is loaded.
+
+        It gets ``(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``.
+        """
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
+        """Call ``hook(module, incompatible_keys)`` after this module's state is loaded, to change the keys in place."""
+        return Handle(self._load_state_dict_post_hooks, hook)
+
+    def get_extra_state(self) -> Any:
+        """What else belongs to the state; a class that has such a thing defines this and :meth:`set_extra_state`."""
+        raise _never("get_extra_state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Put back what :meth:`get_extra_state` gave."""
+        raise _never("set_extra_state")
+
+    # -- out
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """The parameters and persistent buffers of this module and all below it, by name, as an ordered dictionary.
+
+        They share the memory of the module's own and are detached from the graph, unless ``keep_vars`` is true.
+
+        >>> from retrograd import nn
+        >>> list(nn.Linear(2, 1).state_dict())
+        ['weight', 'bias']
+        """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
+            destination = given["destination"] if destination is None else destination
+            prefix = given.get("prefix", prefix) if prefix == "" else prefix
+            keep_vars = given.get("keep_vars", keep_vars) if keep_vars is False else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            found = hook(self, destination, prefix, metadata)
+            if found is None:
+                continue
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = found
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put this module's own state, without its children's, into ``destination``."""
+        for name, tensor in self._own_state().items():
+            if tensor is not None:
+                destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
+        if type(self).get_extra_state is not Stateful.get_extra_state:
+            destination[prefix + EXTRA] = self.get_extra_state()
+
+    def _own_state(self) -> dict[str, Any]:
+        """Parameters and persistent buffers of this module alone."""
+        volatile = self._non_persistent_buffers_set
+        return {**self._parameters, **{key: each for key, each in self._buffers.items() if key not in volatile}}
+
+    # -- and back
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Copy parameters and buffers from ``state_dict`` into this module and all below it.
+
+        ``strict``: the keys have to be exactly those of :meth:`state_dict`. ``assign``: the tensors themselves take
+        the place of the module's. Returns the missing and the unexpected keys.
+        Raises RuntimeError, after everything that fits was loaded, naming all that does not.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+        if metadata is not None:
+            state_dict._metadata = metadata  # type: ignore[attr-defined]
+        _load(self, state_dict, metadata, "", strict, assign, (missing, unexpected, errors))
+        if strict:
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
+                if keys:
+                    shown = ", ".join(f'"{key}"' for key in keys)
+                    errors.insert(0, f"{what} key(s) in state_dict: {shown}. ")
+        if errors:
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+        return IncompatibleKeys(missing, unexpected)
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
+        unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        """Take this module's own state, without its children's, out of ``state_dict``."""
+        for hook, with_module in self._load_state_dict_pre_hooks.values():
+            hook(*[self] * with_module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                 error_msgs)  # fmt: skip
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        state = {name: own for name, own in self._own_state().items() if own is not None}
+        for name, own in state.items():
+            key = prefix + name
+            if key in state_dict:
+                problem = _take(self, name, own, key, state_dict[key], assign)
+                if problem:
+                    error_msgs.append(problem)
+            elif strict:
+                missing_keys.append(key)
+        if type(self).set_extra_state is not Stateful.set_extra_state:
+            if prefix + EXTRA in state_dict:
+                self.set_extra_state(state_dict[prefix + EXTRA])
+            elif strict:
+                missing_keys.append(prefix + EXTRA)
+        elif strict and prefix + EXTRA in state_dict:
+            unexpected_keys.append(prefix + EXTRA)
+        if strict:
+            for key in state_dict:
+                first, _, rest = key[len(prefix) :].partition(".")
+                known = first in self._modules if rest else first in state or first == EXTRA
+                if key.startswith(prefix) and not known:
+                    unexpected_keys.append(key)
+
+
+def _load(
+    module: Any, state: Any, metadata: Any, prefix: str, strict: bool, assign: bool, found: tuple[list[str], ...]
+) -> None:
+    """Load ``module`` and all below it; ``found``: missing keys, unexpected keys and errors so far."""
+    local = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state, prefix, local, True, *found)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            part = OrderedDict((key, value) for key, value in state.items() if key.startswith(below))
+            _load(child, part, metadata, below, strict, assign, found)
+    keys = IncompatibleKeys(found[0], found[1])
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
+                "incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
+def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
+    """Put ``value`` in the place of a module's own tensor; what is wrong with it, if anything."""
+    if not isinstance(value, Tensor):
+        return (
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
+            f"received {type(value)}"
+        )
+    if not is_lazy(own):
+        if not own._array.ndim and value._array.ndim == 1 and not assign:
+            value = value[0]
+        if value._array.shape != own._array.shape:
+            return (
+                f"size mismatch for {key}: copying a param with shape {Size(value._array.shape)} from checkpoint, the shape "
+                f"in current model is {own.shape}."
+            )
+    try:
+        with no_grad():
+            if assign:
+                if isinstance(own, Parameter):
+                    if not isinstance(value, Parameter):
+                        value = Parameter(value, requires_grad=own.requires_grad)
+                    else:
+                        value.requires_grad_(own.requires_grad)
+                setattr(module, name, value)
+            else:
+                own.copy_(value)
+    except Exception as error:
+        return (
+            f'While copying the parameter named "{key}", whose dimensions in the model are {own.size()} and whose '
+            f"dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}."
+        )
+    return None
+
+
+def _never(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"Reached a code path in Module.{name}() that should never be called. Please file an issue at "
+        "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+    )

@@ -1,0 +1,251 @@
+"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not, made or yet to be made.
+
+A Parameter behaves exactly as a Tensor in operations; what a module does with it is the module's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..core.absent import absent
+from ..core.tensor import Tensor
+from ..ops.cast import on_cpu
+from ..ops.cast import rebuild as rebuild_tensor
+from ..ops.create import empty
+from ..ops.interpret import Interpreted
+from ..ops.promote import PLAIN
+
+new = object.__new__
+
+
+def _of_class(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
+    """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
+    if requires_grad.__class__ is not bool:
+        kind = type(requires_grad).__name__
+        raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
+    if requires_grad and data._array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    made: Any = new(cls)
+    made._array, made._cell, made._node, made._view, made._grad = data._array, data._cell, None, None, None
+    return made.requires_grad_(True) if requires_grad else made
+
+
+class _EveryParameter(type):
+    """So that a tensor of a user's own class that was made a parameter is an instance of Parameter."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_EveryParameter):
+    """A tensor that a module registers among its parameters when it is assigned as an attribute.
+
+    It shares the memory of ``data`` and stands outside its graph; it requires a gradient unless said otherwise.
+
+    >>> from retrograd import nn, tensor
+    >>> nn.Parameter(tensor([1.0, 2.0]))
+    Parameter containing:
+    tensor([1., 2.], requires_grad=True)
+    """
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    _is_param = True
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = empty(0)
+        if type(data) in PLAIN:
+            return _of_class(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            data = data.detach()
+        made = _of_class(type(data), data, requires_grad)
+        made._is_param = True
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self, **contents: Any) -> str:
+        return "Parameter containing:\n" + Tensor.__repr__(self, **contents)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        cls = None if self.__class__ is Parameter else self.__class__
+        return rebuild, (cls, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
+    """A parameter from what a pickle holds."""
+    made = _of_class(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
+    made.__dict__.update(attributes)
+    return made
+
+
+PLAIN.add(Parameter)
+
+
+class _EveryBuffer(type):
+    """A buffer is a Tensor that says it is one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_EveryBuffer):
+    """A tensor that a module registers among its buffers when it is assigned as an attribute.
+
+    ``persistent``: whether it is part of the module's ``state_dict``.
+
+    >>> from retrograd import nn, ones
+    >>> module = nn.Module()
+    >>> module.count = nn.Buffer(ones(1))
+    >>> list(module.state_dict())
+    ['count']
+    """
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = empty(0)
+        made = data.detach().requires_grad_(data.requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+
+# -- Not made yet ----------------------------------------------------------------------------------------------------
+
+
+class UninitializedTensorMixin(Interpreted):
+    """A tensor whose shape is not known yet; :meth:`materialize` makes it in place."""
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    level = 1 << 30  # whatever transformation runs: nothing can be computed with it
+    cls_to_become: Any = Tensor
+
+    def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
+        """Become a tensor of ``shape`` with the same properties; its numbers are whatever the memory holds."""
+        self.data = empty(shape, device=device or self.device, dtype=dtype or self.dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Raises RuntimeError: there is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
+            "initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self) -> NoReturn:
+        """Raises RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+        """Raises ValueError, whatever the operation, unless it only changes the dtype or the device."""
+        if op.name in ("to_dtype", "to_device"):
+            return self.data.to(*params)
+        raise _refused(op.name.removesuffix("_block").removesuffix("_all") + "_" * in_place)
+
+    def __repr__(self, **contents: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
+
+
+def _refused(name: str) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in <method '{name}' of 'torch._C.TensorBase' objects>. This error "
+        "happens when you are using a `LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` "
+        "objects. When using LazyModules Call `forward` with a dummy batch to initialize the parameters before calling "
+        "torch functions"
+    )
+
+
+def _refusing(name: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _refused(name)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Raises ValueError: the tensor is not made yet."
+    return refuse
+
+
+for _name in ("numel", "nelement", "dim", "__len__", "detach", "stride", "is_contiguous", "data_ptr"):
+    setattr(UninitializedTensorMixin, _name, _refusing(_name))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet: what lazy modules hold before their first input.
+
+    >>> from retrograd import nn
+    >>> weight = nn.UninitializedParameter()
+    >>> weight.materialize((2, 3))
+    >>> type(weight).__name__, weight.shape
+    ('Parameter', torch.Size([2, 3]))
+    """
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _of_class(cls, empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(UninitializedTensorMixin):
+    """A buffer whose shape is not known yet: what lazy modules hold before their first input."""
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    _is_buffer = True
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
+        made = _of_class(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent, made._is_buffer = persistent, True
+        return made
+
+
+def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
+    """An uninitialized parameter or buffer from what a pickle holds."""
+    cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
+    made = cls(requires_grad, device, dtype)
+    made.__dict__.update(attributes)
+    return made
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether ``param`` is a parameter or buffer that is not made yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
+__getattr__ = absent(__name__)

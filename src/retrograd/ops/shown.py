@@ -1,0 +1,114 @@
+"""What ``help`` and ``inspect`` find behind a function of the table: PyTorch's parameters, and the block itself.
+
+Written code takes ``*rest`` and defaults of its own, to say in PyTorch's words what is wrong with a call; nobody wants to
+read that. Looked up when asked for: a function has a ``Shown`` for its ``__wrapped__``, and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from . import signatures
+
+
+class Shown:
+    """Stands behind a function of ``op``: ``form`` is "function", "method" or "in place".
+
+    >>> import inspect
+    >>> import retrograd as torch
+    >>> inspect.signature(torch.add), inspect.signature(torch.ones(1).add_)
+    (<Signature (input, other, *, alpha=1, out=None)>, <Signature (other, *, alpha=1)>)
+    >>> print(inspect.getsource(torch.tanh))
+    @pointwise(...)
+    def tanh(np: Any, self: Any, /) -> Any:
+    ...
+    """
+
+    __slots__ = ("form", "op")
+
+    def __init__(self, op: Any, form: str) -> None:
+        self.op, self.form = op, form
+
+    @property
+    def __signature__(self) -> Signature:
+        """PyTorch's parameters."""
+        op, first = self.op, "input" if self.form == "function" else "self"
+        free = [*op.tensors, *op.params[: op.positional]]
+        kinds = dict.fromkeys(op.tensors + op.params, Parameter.KEYWORD_ONLY)
+        kinds |= dict.fromkeys(free, Parameter.POSITIONAL_OR_KEYWORD)
+        given = dict(op.defaults)
+        if self.form == "function" and not op.several and op.kind != "view":
+            kinds["out"], given["out"] = Parameter.KEYWORD_ONLY, None
+        return Signature(
+            [
+                Parameter(first if name == "self" else name, kind, default=given.get(name, Parameter.empty))
+                for name, kind in kinds.items()
+            ]
+        )
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The block as it stands in the table."""
+        return self.op.kernel
+
+
+class ShownAsParsed:
+    """Stands behind a function that sorts out its arguments itself: the longest way to call it that PyTorch lists.
+
+    >>> import inspect
+    >>> import retrograd as torch
+    >>> inspect.signature(torch.cat), inspect.signature(torch.Tensor.expand)
+    (<Signature (tensors, dim=0, *, out=None)>, <Signature (self, *size, implicit=False)>)
+    """
+
+    __slots__ = ("__wrapped__", "name", "space")
+
+    def __init__(self, target: Callable[..., Any], space: str, name: str) -> None:
+        self.__wrapped__, self.space, self.name = target, space, name
+
+    @property
+    def __signature__(self) -> Signature:
+        """PyTorch's parameters, or the function's own if PyTorch's stands in Python too."""
+        known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
+        if not known:
+            return signature(self.__wrapped__)
+        longest = max(known, key=lambda each: (len(each.parameters), each.spread))
+        found = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
+        for index, each in enumerate(longest.parameters):
+            kind: Any = Parameter.KEYWORD_ONLY if each.keyword_only else Parameter.POSITIONAL_OR_KEYWORD
+            default = _default(each, index >= _needed(longest, known))
+            if longest.spread and not each.keyword_only:
+                kind, default = Parameter.VAR_POSITIONAL, Parameter.empty
+            found.append(Parameter(each.name + "_" * keyword.iskeyword(each.name), kind, default=default))
+        return Signature(found)
+
+
+def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
+    """How many arguments there must be, as another way to call the function may do with fewer of the same."""
+    names = [each.name for each in longest.parameters]
+    starts = [[each.name for each in one.parameters if not each.default] for one in known]
+    return min(len(start) for start in starts if start == names[: len(start)])
+
+
+class _AsWritten:
+    """A default that shows as PyTorch writes it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _default(parameter: signatures.Parameter, optional: bool) -> Any:
+    """The default of a parameter."""
+    if not parameter.default:
+        return None if optional or parameter.keyword_only else Parameter.empty
+    try:
+        return ast.literal_eval(parameter.default)
+    except (ValueError, SyntaxError):
+        return _AsWritten(parameter.default.rpartition("::")[2])

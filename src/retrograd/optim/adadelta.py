@@ -1,0 +1,63 @@
+"""``Adadelta``: steps as large as the steps before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import Elementwise, count, filled, first_step, plain
+from .optimizer import check_not_negative, check_rate
+
+
+class Adadelta(Elementwise):
+    """A step is ``d = g * sqrt(mean of d*d + eps) / sqrt(mean of g*g + eps)`` times ``lr``.
+
+    Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+    """
+
+    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    capturable_on = ("cuda", "xpu", "hpu", "privateuseone")
+    moved = ("square_avg", "acc_delta")
+
+    def __init__(
+        self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
+        foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_rate(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_not_negative(eps=("epsilon value", eps), weight_decay=("weight_decay value", weight_decay))
+        defaults = {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        return {"step": first_step(group, param), "square_avg": filled(param), "acc_delta": filled(param)}
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        count(state)
+        return {
+            "lr": plain(group, group["lr"]),
+            **{name: group[name] for name in ("rho", "eps", "weight_decay", "maximize")},
+        }
+
+    @staticmethod
+    def rule(
+        F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float,
+        weight_decay: float, maximize: bool,
+    ) -> None:  # fmt: skip
+        """Move ``param`` by its gradient, scaled to the size of earlier steps."""
+        grad = F.direction(param, grad, weight_decay, maximize)
+        F.mul_(square, rho)
+        F.addcmul_(square, grad, grad, 1 - rho)
+        ratio = F.div(F.sqrt(F.shift(steps, eps)), F.sqrt(F.shift(square, eps)))
+        delta = F.mul(ratio, grad)
+        F.mul_(steps, rho)
+        F.addcmul_(steps, delta, delta, 1 - rho)
+        F.add_(param, delta, -lr)
+
+
+__all__ = ["Adadelta"]

@@ -1,0 +1,93 @@
+"""``Adafactor``: Adam with the mean square kept as a row and a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from .elementwise import count, filled, gradient, plain
+from .optimizer import Optimizer, check_rate, counter, loss_of, recorded
+
+
+class Adafactor(Optimizer):
+    """Steps relative to the size of the parameter, divided by the root of a mean square that is kept as the product of
+    its means by row and by column (of a vector: as it is), and clipped to a root mean square of ``d``.
+
+    Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+    """
+
+    later_options = {"foreach": None}
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0, weight_decay: float = 0.0, *, foreach: bool | None = None, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        check_rate(lr, "Learning rate should be >= 0 but is: {}")
+        for holds, words, value in (
+            (beta2_decay <= 0.0, "beta2_decay should be <= 0", beta2_decay),
+            (eps[0] is None or eps[0] >= 0.0, "epsilon1 should be >= 0", eps[0]),
+            (eps[1] >= 0.0, "epsilon2 should be >= 0", eps[1]),
+            (d >= 1.0, "Clipping threshold d should be >= 1", d),
+            (weight_decay >= 0.0, "weight_decay should be >= 0", weight_decay),
+        ):
+            if not holds:
+                raise ValueError(f"{words} but is: {value}")
+        defaults = {
+            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
+
+        Raises RuntimeError for complex parameters.
+        """
+        with recorded(False):
+            loss = loss_of(closure)
+            for group in self.param_groups:
+                params = [param for param in group["params"] if param._grad is not None]
+                if any(param.is_complex() for param in params):
+                    raise RuntimeError("Adafactor does not support complex parameters")
+                for param in params:
+                    self._move(group, param)
+        return loss
+
+    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+        grad, state = gradient(param), self.state[param]
+        if not state:
+            state["step"] = counter()
+            if grad.ndim > 1:
+                state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
+                state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
+            else:
+                state["variance"] = filled(grad)
+        grad = -grad if group["maximize"] else grad
+        step, lr = count(state), plain(group, group["lr"])
+        least, eps = group["eps"]
+        least = dtypes.finfo(param.dtype).eps if least is None else least
+        size = max(eps, _root_mean_square(param)) * min(lr, step**-0.5)
+        if group["weight_decay"] != 0:
+            param.mul_(1 - lr * group["weight_decay"])
+        square = _mean_square(state, grad, step ** group["beta2_decay"], least)
+        update = square.clamp_(min=least * least).rsqrt_().mul_(grad)
+        param.add_(update, alpha=-size / max(1.0, _root_mean_square(update) / group["d"]))
+
+
+def _root_mean_square(x: Tensor) -> float:
+    return float(x.norm(2).item()) / x.numel() ** 0.5
+
+
+def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
+    """Take the new gradient into the mean square, and give that; of a matrix as the product of its two factors."""
+    if grad.ndim <= 1:
+        return state["variance"].lerp_(grad * grad, weight).clone()
+    row, column = state["row_var"], state["col_var"]
+    for kept, dim in ((row, -1), (column, -2)):
+        kept.lerp_(grad.norm(dim=dim, keepdim=True).square_().div_(grad.shape[dim]), weight)
+    return (row @ column).div_(row.mean(dim=-2, keepdim=True).clamp_(min=least))
+
+
+__all__ = ["Adafactor"]

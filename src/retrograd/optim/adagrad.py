@@ -1,0 +1,68 @@
+"""``Adagrad``: gradients divided by the root of the sum of their squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import Elementwise, count, filled, first_step, plain
+from .optimizer import check_fused, check_not_negative, check_rate
+
+
+class Adagrad(Elementwise):
+    """A step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(sum of g*g) + eps)`` after ``t`` steps.
+
+    Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
+    2011.
+    """
+
+    later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    moved = ("sum",)
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        check_rate(lr)
+        check_not_negative(
+            lr_decay=("lr_decay value", lr_decay), weight_decay=("weight_decay value", weight_decay),
+            start=("initial_accumulator_value value", initial_accumulator_value), eps=("epsilon value", eps),
+        )  # fmt: skip
+        defaults = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        check_fused(fused, foreach, differentiable)
+        for group in self.param_groups:  # its state is there before the first step
+            for param in group["params"]:
+                self.state[param] = self.fresh(group, param)
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if param.is_complex() else start
+        return {"step": first_step(group, param), "sum": filled(param, start)}
+
+    def share_memory(self) -> None:
+        """Nothing to do: processes that share the optimiser's memory are not served here."""
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        before = count(state) - 1
+        return {
+            "size": plain(group, group["lr"]) / (1 + before * group["lr_decay"]),
+            **{name: group[name] for name in ("weight_decay", "maximize", "eps")},
+        }
+
+    @staticmethod
+    def rule(
+        F: Any, param: Any, grad: Any, sum: Any, *, size: Any, weight_decay: float, maximize: bool, eps: float
+    ) -> None:
+        """Move ``param`` by its gradient, divided by the root of the sum of squares."""
+        grad = F.direction(param, grad, weight_decay, maximize)
+        F.addcmul_(sum, grad, grad)
+        F.addcdiv_(param, grad, F.root(sum, 1, eps), -size)
+
+
+__all__ = ["Adagrad"]

@@ -1,0 +1,33 @@
+"""``AdamW``: Adam with a weight decay of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .adam import Adam
+
+
+class AdamW(Adam):
+    """:class:`Adam` whose ``weight_decay`` shrinks the parameter by ``1 - lr * weight_decay`` at each step, outside the
+    means of the gradients.
+
+    Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2017.
+    """
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: Any = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
+        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True
+
+
+__all__ = ["AdamW"]

@@ -1,0 +1,64 @@
+"""``ASGD``: gradient descent, and the average of where it has been."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import Elementwise, count, filled, first_step, plain
+from .optimizer import check_not_negative, check_rate
+
+
+class ASGD(Elementwise):
+    """Gradient descent with a falling rate; from step ``t0`` on the state ``ax`` is the average of the parameter.
+
+    Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
+    """
+
+    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    counted = ("step", "eta", "mu")
+    captured = "params, mus, etas, and state_steps"
+    moved = ("ax",)
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        check_rate(lr)
+        check_not_negative(weight_decay=("weight_decay value", weight_decay))
+        defaults = {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        step = first_step(group, param)
+        return {"step": step, "eta": step + group["lr"], "mu": step + 1, "ax": filled(param)}
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        lr, step = plain(group, group["lr"]), count(state)
+        eta, mu = state["eta"].item(), state["mu"].item()
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))
+        return {
+            "eta": eta, "mu": mu, **{name: group[name] for name in ("lambd", "weight_decay", "maximize")},
+        }  # fmt: skip
+
+    @staticmethod
+    def rule(
+        F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float, weight_decay: float,
+        maximize: bool,
+    ) -> None:  # fmt: skip
+        """Move ``param`` down its gradient and the average towards ``param``."""
+        grad = F.direction(param, grad, weight_decay, maximize)
+        F.mul_(param, 1 - lambd * eta)
+        F.add_(param, grad, -eta)
+        if mu == 1:
+            F.set_(average, param)
+        else:
+            F.lerp_(average, param, mu)
+
+
+__all__ = ["ASGD"]

@@ -1,0 +1,121 @@
+"""``Elementwise``: an optimiser whose rule moves every element of a parameter by that element's own past.
+
+All but LBFGS, Adafactor and Muon are such. A subclass says which state a parameter begins with, which numbers a step
+needs, and the rule, in the words of ``fused.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..core import dtypes
+from ..core.devices import module_of
+from ..core.tensor import Tensor, wrap
+from ..core.views import bump, check_in_place
+from .fused import carry_out
+from .optimizer import Optimizer, counter, loss_of, recorded
+
+_CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
+
+
+class Elementwise(Optimizer):
+    """What steps through groups and parameters; a subclass gives the four things below."""
+
+    #: The parts of the state that the rule is given, in this order.
+    moved: ClassVar[tuple[str, ...]] = ()
+    #: What ``capturable`` asks to be on a GPU, as the error has it, and where it could be.
+    captured: ClassVar[str] = "params and state_steps"
+    capturable_on: ClassVar[tuple[str, ...]] = _CAPTURABLE
+    #: Whether ``foreach`` and ``differentiable`` go together.
+    foreach_recorded: ClassVar[bool] = False
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        """The state of a parameter before its first step."""
+        raise NotImplementedError
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """What the rule needs beside Tensors of the parameter's shape. It also counts the step."""
+        raise NotImplementedError
+
+    rule: ClassVar[Callable[..., None]]
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient once.
+
+        ``closure``, if given, is called first, with recording on: it computes loss and gradients anew and returns the
+        loss, which is the result. Raises AssertionError for options that exclude each other.
+        """
+        with recorded(bool(self.defaults.get("differentiable"))):
+            loss = loss_of(closure)
+            for group in self.param_groups:
+                params = [param for param in group["params"] if param._grad is not None]
+                self._check(group, params)
+                for param in params:
+                    self._move(group, param)
+        return loss
+
+    def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        if group.get("foreach") and group.get("differentiable") and not self.foreach_recorded:
+            raise AssertionError("_foreach ops don't support autograd")
+        fused = group.get("fused")
+        for param in params:
+            check_in_place(param, False)
+            kind = param.device.type if fused or group.get("capturable") else ""
+            if fused and not param.is_floating_point():
+                raise RuntimeError(
+                    "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                    f"{_FUSED} but {param.dtype} and {kind}"
+                )
+            if group.get("capturable") and not fused and kind not in self.capturable_on:
+                raise AssertionError(
+                    f"If capturable=True, {self.captured} must be on supported devices: {list(self.capturable_on)}."
+                )
+
+    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+        state = self.state[param]
+        if not state:
+            state.update(self.fresh(group, param))
+        numbers = self.numbers(group, state)
+        carry_out(
+            type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers
+        )
+
+
+def gradient(param: Tensor) -> Tensor:
+    """The gradient of a parameter that has one."""
+    return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)
+
+
+_FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
+def filled(param: Tensor, value: Any = 0) -> Tensor:
+    """A Tensor of the parameter's shape, dtype and order in memory, all of whose elements are ``value``."""
+    array = param._array
+    return wrap(module_of(array).full_like(array, value))
+
+
+def first_step(group: dict[str, Any], param: Tensor) -> Tensor:
+    """The counter of a parameter's steps; where ``capturable`` or ``fused`` are set it lies with the parameter."""
+    if group.get("capturable") or group.get("fused"):
+        return counter(floats=dtypes.float32).to(param.device)
+    return counter()
+
+
+def count(state: dict[str, Any]) -> float:
+    """Count one more step, and say how many that is."""
+    step: Tensor = state["step"]
+    if step.requires_grad:
+        raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+    array = step._array
+    array += 1
+    bump(step)
+    return float(array)
+
+
+def plain(group: dict[str, Any], value: Any) -> Any:
+    """An option as a number; as the Tensor that it is if gradients are to reach it."""
+    if not isinstance(value, Tensor):
+        return value
+    return (value if value._array.ndim == 0 else value.squeeze()) if group.get("differentiable") else value.item()

@@ -1,0 +1,258 @@
+"""Schedules that multiply all learning rates by a factor of the epoch alone."""
+
+from __future__ import annotations
+
+import math
+import types
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .optimizer import Optimizer
+from .schedule import LRScheduler, values
+
+
+class _Factor(LRScheduler):
+    """A schedule given by the factor from epoch to epoch, and by the factor since the beginning."""
+
+    def factor_now(self) -> float | None:
+        """The factor at ``last_epoch`` to the epoch before; None to leave the rates as they are."""
+        raise NotImplementedError
+
+    def factor_since(self) -> float:
+        """The factor at ``last_epoch`` to the rates at the beginning."""
+        raise NotImplementedError
+
+    def get_lr(self) -> list[Any]:
+        """The rates at ``last_epoch`` from the present ones."""
+        self._warn_if_asked_from_outside()
+        factor = self.factor_now()
+        rates = values(self.optimizer, "lr")
+        return rates if factor is None else [lr * factor for lr in rates]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        factor = self.factor_since()
+        return [base * factor for base in self.base_lrs]
+
+
+class StepLR(_Factor):
+    """The rates times ``gamma`` every ``step_size`` epochs.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        return None if self.last_epoch == 0 or self.last_epoch % self.step_size != 0 else self.gamma
+
+    def factor_since(self) -> float:
+        return self.gamma ** (self.last_epoch // self.step_size)
+
+
+class MultiStepLR(_Factor):
+    """The rates times ``gamma`` at each epoch among ``milestones``."""
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        return self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else None
+
+    def factor_since(self) -> float:
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+
+
+class ConstantLR(_Factor):
+    """The rates times ``factor`` for the first ``total_iters`` epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
+        if factor > 1.0 or factor < 0:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        if self.last_epoch == 0:
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else None
+
+    def factor_since(self) -> float:
+        return self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+
+
+class LinearLR(_Factor):
+    """The rates times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
+
+    def __init__(
+        self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        if start_factor > 1.0 or start_factor <= 0:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+        if end_factor > 1.0 or end_factor < 0:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        if self.last_epoch == 0:
+            return self.start_factor
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return None
+        climb = self.end_factor - self.start_factor
+        return 1.0 + climb / (self.total_iters * self.start_factor + (self.last_epoch - 1) * climb)
+
+    def factor_since(self) -> float:
+        climb = self.end_factor - self.start_factor
+        return self.start_factor + climb * min(self.total_iters, self.last_epoch) / self.total_iters
+
+
+class ExponentialLR(_Factor):
+    """The rates times ``gamma`` at every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        return None if self._is_initial else self.gamma
+
+    def factor_since(self) -> float:
+        return self.gamma**self.last_epoch
+
+
+class PolynomialLR(_Factor):
+    """The rates times ``(1 - epoch / total_iters) ** power``."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def factor_now(self) -> float | None:
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return None
+        now, before = (1.0 - each / self.total_iters for each in (self.last_epoch, self.last_epoch - 1))
+        return (now / before) ** self.power
+
+    def factor_since(self) -> float:
+        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
+
+
+class CosineAnnealingLR(LRScheduler):
+    """The rates along half a wave of a cosine, down to ``eta_min`` in ``T_max`` epochs and up again.
+
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2016.
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def _height(self, epoch: int) -> float:
+        return 1 + math.cos(math.pi * epoch / self.T_max)
+
+    def get_lr(self) -> list[Any]:
+        """The rates at ``last_epoch`` from the present ones, so that other schedules may act beside this one."""
+        self._warn_if_asked_from_outside()
+        rates = values(self.optimizer, "lr")
+        if self._is_initial:
+            return rates
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._get_closed_form_lr()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # up again from where no factor leads
+            climb = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [lr + (base - self.eta_min) * climb for base, lr in zip(self.base_lrs, rates, strict=True)]
+        factor = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
+        return [factor * (lr - self.eta_min) + self.eta_min for lr in rates]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        height = self._height(self.last_epoch)
+        return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
+
+
+class _OfFunctions(LRScheduler):
+    """A schedule given by a function of the epoch for every group."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+        self.optimizer = optimizer
+        count = len(optimizer.param_groups)
+        if not isinstance(lr_lambda, list | tuple):
+            lr_lambda = [lr_lambda] * count
+        elif len(lr_lambda) != count:
+            raise ValueError(f"Expected {count} lr_lambdas, but got {len(lr_lambda)}")
+        self.lr_lambdas: list[Callable[[int], float]] = list(lr_lambda)
+        self.check()
+        super().__init__(optimizer, last_epoch)
+
+    def check(self) -> None:
+        """Refuse what is no function."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later. Of functions nothing is kept, of callable objects their attributes."""
+        packed = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
+        packed["lr_lambdas"] = [
+            None if isinstance(each, types.FunctionType) else each.__dict__.copy() for each in self.lr_lambdas
+        ]
+        return packed
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave; the functions stay those of this schedule."""
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
+        for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
+            if kept is not None:
+                function.__dict__.update(kept)
+
+
+class LambdaLR(_OfFunctions):
+    """The rates at the beginning times ``lr_lambda(epoch)``: one function, or a list with one for every group."""
+
+    def get_lr(self) -> list[Any]:
+        """The rates at ``last_epoch``."""
+        self._warn_if_asked_from_outside()
+        return [base * factor(self.last_epoch) for factor, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
+
+
+class MultiplicativeLR(_OfFunctions):
+    """The present rates times ``lr_lambda(epoch)``, at every epoch."""
+
+    def check(self) -> None:
+        for each in self.lr_lambdas:
+            if not callable(each):
+                raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
+
+    def get_lr(self) -> list[Any]:
+        """The rates at ``last_epoch`` from the present ones."""
+        self._warn_if_asked_from_outside()
+        rates = values(self.optimizer, "lr")
+        if self._is_initial:
+            return rates
+        return [lr * factor(self.last_epoch) for factor, lr in zip(self.lr_lambdas, rates, strict=True)]
+
+
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
+    "PolynomialLR", "StepLR",
+]  # fmt: skip

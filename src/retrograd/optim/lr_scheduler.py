@@ -1,0 +1,28 @@
+"""Schedules of learning rates: ``torch.optim.lr_scheduler``. The schedules stand in files of their own."""
+
+from __future__ import annotations
+
+from ..core.absent import absent, listed
+from .combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from .factors import (
+    ConstantLR,
+    CosineAnnealingLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from .schedule import LRScheduler
+
+_LRScheduler = LRScheduler  # the name that it had up to PyTorch 1
+
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

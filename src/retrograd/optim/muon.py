@@ -1,0 +1,95 @@
+"""``Muon``: the momentum of a matrix, made orthogonal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import filled, gradient, plain
+from .optimizer import Optimizer, check_rate, loss_of, parameters, recorded
+
+
+class Muon(Optimizer):
+    """For matrices only: steps along the nearest orthogonal matrix to the running mean of the gradients.
+
+    That matrix is found, roughly and in bfloat16, by ``ns_steps`` steps of a Newton-Schulz iteration.
+    ``adjust_lr_fn`` is ``"original"`` (the same as None) or ``"match_rms_adamw"``.
+    Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        check_rate(lr, "Learning rate should be >= 0 but is: {}")
+        for words, value in (("momentum", momentum), ("weight decay", weight_decay)):
+            if not value >= 0.0:
+                raise ValueError(f"{words} should be >= 0 but is: {value}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = {
+            "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        for param in parameters(self.param_groups):
+            if param.ndim != 2:
+                raise ValueError(
+                    f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}"
+                )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
+
+        Raises RuntimeError for complex parameters.
+        """
+        with recorded(False):
+            loss = loss_of(closure)
+            for group in self.param_groups:
+                params = [param for param in group["params"] if param._grad is not None]
+                if any(param.is_complex() for param in params):
+                    raise RuntimeError("Muon does not support complex parameters")
+                for param in params:
+                    self._move(group, param)
+        return loss
+
+    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+        grad, state, momentum = gradient(param), self.state[param], group["momentum"]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = filled(grad)
+        mean = state["momentum_buffer"]
+        mean.lerp_(grad, 1 - momentum)
+        update = grad.lerp(mean, momentum) if group["nesterov"] else mean
+        update = orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr, (rows, columns) = plain(group, group["lr"]), param.shape
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            size = 0.2 * max(rows, columns) ** 0.5
+        else:
+            size = max(1, rows / columns) ** 0.5
+        param.mul_(1 - lr * group["weight_decay"])
+        param.add_(update, alpha=-lr * size)
+
+
+def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """The matrix with its singular values brought near to one, in bfloat16.
+
+    A step is ``x = a*x + (b*s + c*s*s) @ x`` with ``s = x @ x.T``: an odd polynomial of the singular values.
+    """
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = coefficients
+    high = matrix.shape[0] > matrix.shape[1]
+    x = matrix.bfloat16()
+    x = x.t() if high else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        square = x @ x.t()
+        x = x.addmm(square.addmm(square, square, beta=b, alpha=c), x, beta=a)
+    return x.t() if high else x
+
+
+__all__ = ["Muon"]

@@ -1,0 +1,78 @@
+"""``NAdam``: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import Elementwise, count, filled, first_step, plain
+from .optimizer import check_betas, check_not_negative, check_rate
+
+
+class NAdam(Elementwise):
+    """Adam that steps from where its momentum will have led; the momentum grows from ``beta1/2`` towards ``beta1``.
+
+    Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    """
+
+    later_options = {
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "decoupled_weight_decay": False,
+    }  # fmt: skip
+    counted = ("step", "mu_product")
+    captured = "params, mu_products and state_steps"
+    moved = ("exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_rate(lr)
+        check_not_negative(eps=("epsilon value", eps))
+        check_betas(betas)
+        check_not_negative(
+            weight_decay=("weight_decay value", weight_decay), momentum_decay=("momentum_decay value", momentum_decay)
+        )
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        step = first_step(group, param)
+        return {"step": step, "mu_product": step + 1, "exp_avg": filled(param), "exp_avg_sq": filled(param)}
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        step, lr, (beta1, beta2) = count(state), plain(group, group["lr"]), group["betas"]
+        now, later = (beta1 * (1 - 0.5 * 0.96 ** (each * group["momentum_decay"])) for each in (step, step + 1))
+        state["mu_product"].mul_(now)
+        product = state["mu_product"].item()
+        decoupled, decay = group["decoupled_weight_decay"], group["weight_decay"]
+        return {
+            "shrink": 1 - lr * decay if decoupled and decay != 0 else None, "weight_decay": 0 if decoupled else decay,
+            "maximize": group["maximize"], "beta1": beta1, "beta2": beta2, "eps": group["eps"],
+            "correction": (1 - beta2**step) ** 0.5, "of_grad": lr * (1 - now) / (1 - product),
+            "of_mean": lr * later / (1 - product * later),
+        }  # fmt: skip
+
+    @staticmethod
+    def rule(
+        F: Any, param: Any, grad: Any, mean: Any, square: Any, *, shrink: Any, weight_decay: float, maximize: bool,
+        beta1: float, beta2: float, eps: float, correction: float, of_grad: Any, of_mean: Any,
+    ) -> None:  # fmt: skip
+        """Move ``param`` by the gradient and its mean, divided by the root of the mean square."""
+        if shrink is not None:
+            F.mul_(param, shrink)
+        grad = F.direction(param, grad, weight_decay, maximize)
+        F.lerp_(mean, grad, 1 - beta1)
+        F.mul_(square, beta2)
+        F.addcmul_(square, grad, grad, 1 - beta2)
+        root = F.root(square, correction, eps)
+        F.addcdiv_(param, grad, root, -of_grad)
+        F.addcdiv_(param, mean, root, -of_mean)
+
+
+__all__ = ["NAdam"]

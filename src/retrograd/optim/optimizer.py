@@ -1,0 +1,431 @@
+"""``Optimizer``: what all optimisers share, and all that a user's own needs: groups of parameters, state, hooks.
+
+How a parameter is moved stands in the file of each optimiser; how the moving is done fast, in ``fused.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from ..core import dtypes
+from ..core.modes import recording, set_recording
+from ..core.node import Handle
+from ..core.tensor import Tensor
+from ..ops.cast import typename
+from ..ops.data import tensor
+
+
+class _Required:
+    """Stands among an optimiser's defaults for an option that every group of parameters must give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimiser."""
+    return Handle(_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimiser."""
+    return Handle(_post_hooks, hook)
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """``step`` of some class, which calls the hooks of optimisers of this class (not of classes derived from it)."""
+
+    @functools.wraps(step)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
+        outermost = type(self).step is wrapper
+        for hook in (*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()) if outermost else ():
+            result = hook(self, args, kwargs)
+            if result is None:
+                continue
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+            args, kwargs = result
+        if self._opt_called is False:
+            self._opt_called = True
+        out = step(*args, **kwargs)
+        for hook in (*self._optimizer_step_post_hooks.values(), *_post_hooks.values()) if outermost else ():
+            hook(self, args, kwargs)
+        return out
+
+    return wrapper
+
+
+class Optimizer:
+    """What moves parameters along their gradients.
+
+    ``params`` are Tensors, pairs of a name and a Tensor, or dicts of which each is a group with options of its own;
+    ``defaults`` are the options of groups that do not give them. A user's own optimiser derives from this class, gives
+    its defaults to ``__init__`` and defines ``step``.
+
+    >>> import retrograd as torch
+    >>> class Descent(torch.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p.data.sub_(p.grad, alpha=group["lr"])
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> x.square().backward()
+    >>> Descent([x], lr=0.5).step()
+    >>> x
+    tensor([0.], requires_grad=True)
+    """
+
+    defaults: dict[str, Any]
+    state: defaultdict[Any, Any]
+    param_groups: list[dict[str, Any]]
+    _step_watched: Any
+
+    #: Options that old pickles and checkpoints lack, and what they were then.
+    later_options: dict[str, Any] = {}
+    #: What is a Tensor in the state now and was a number once.
+    counted: tuple[str, ...] = ("step",)
+    #: Whether a step was made since somebody watches; None as long as nobody does.
+    _opt_called: bool | None = None
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if "step" in cls.__dict__:
+            cls.step = _hooked(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._without_hooks()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{typename(params)}"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _without_hooks(self) -> None:
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._without_hooks()
+        self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, value in self.later_options.items():
+                group.setdefault(name, value)
+            for param in group["params"]:
+                for name in self.counted if self.state.get(param) else ():
+                    value = self.state[param].get(name)
+                    if isinstance(value, int | float):
+                        self.state[param][name] = counter(float(value))
+
+    def __repr__(self) -> str:
+        shown = f"{self.__class__.__name__} ("
+        for index, group in enumerate(self.param_groups):
+            options = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            shown += f"\nParameter Group {index}\n{''.join(options)}"
+        return shown + ")"
+
+    # -- groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimise more parameters: ``{"params": ..., options}``; options left out are the defaults.
+
+        Raises TypeError for what is no parameter, ValueError for one that was computed or that is in a group already.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        listed = _as_list(param_group["params"])
+        params = [each[1] if isinstance(each, tuple) else each for each in listed]
+        names = [each[0] for each in listed if isinstance(each, tuple)]
+        if names and len(names) != len(params):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        for param in params:
+            self._check_param(param)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+        named = bool(names) or "param_names" in param_group
+        self._check_new(params, named)
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self.param_groups.append(param_group)
+
+    def _check_param(self, param: Any) -> None:
+        if not isinstance(param, Tensor):
+            raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(param)}")
+        if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
+            raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _check_new(self, params: list[Tensor], named: bool) -> None:
+        if len(params) != len(set(params)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=4,
+            )
+        for group in self.param_groups:
+            if named != ("param_names" in group):
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    f"{'with names' if named else 'without names'} to the optimizer"
+                )
+        if not set(params).isdisjoint(chain.from_iterable(group["params"] for group in self.param_groups)):
+            raise ValueError("some parameters appear in more than one parameter group")
+
+    # -- steps
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move the parameters once; ``closure``, if given, computes the loss and its gradients anew and returns it."""
+        raise NotImplementedError
+
+    def watch_steps(self) -> None:
+        """Take note of whether steps are made from now on (a schedule of learning rates warns if they are not)."""
+        if self._opt_called is None:
+            self._opt_called = False
+            self._step_watched = self.__dict__.get("step")
+
+    def step_was_replaced(self) -> bool:
+        """Whether ``step`` of this optimiser has been set to another function since it is being watched."""
+        return self.__dict__.get("step") is not self._step_watched
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Take away the gradients of all parameters, or (``set_to_none=False``) fill them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param._grad = None
+                elif (grad := param.grad) is not None:
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(optimizer, args, kwargs)`` before every step; it may return other ``(args, kwargs)``."""
+        return Handle(self._hooks("step_pre"), hook)
+
+    def register_step_post_hook(self, hook: Callable[..., None]) -> Handle:
+        """Call ``hook(optimizer, args, kwargs)`` after every step."""
+        return Handle(self._hooks("step_post"), hook)
+
+    # -- saving
+
+    def register_state_dict_pre_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
+        """Call ``hook(optimizer)`` before :meth:`state_dict`; with ``prepend`` before other such hooks."""
+        return self._register("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call ``hook(optimizer, state_dict)`` after :meth:`state_dict`; what it returns, if anything, is the result."""
+        return self._register("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call ``hook(optimizer, state_dict)`` before loading; what it returns, if anything, is loaded instead."""
+        return self._register("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
+        """Call ``hook(optimizer)`` after loading."""
+        return self._register("load_state_dict_post", hook, prepend)
+
+    def _hooks(self, kind: str) -> OrderedDict[int, Callable[..., Any]]:
+        return self.__dict__[f"_optimizer_{kind}_hooks"]
+
+    def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
+        hooks = self._hooks(kind)
+        handle = Handle(hooks, hook)
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later: ``{"state": ..., "param_groups": ...}``, parameters as numbers.
+
+        The Tensors in it are the optimiser's own; clone them to keep them as they are.
+        """
+        for hook in self._hooks("state_dict_pre").values():
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups: list[dict[str, Any]] = []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            first = sum(len(each["params"]) for each in groups)
+            for index, param in enumerate(group["params"], first):
+                numbers.setdefault(id(param), index)
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        packed_state: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._hooks("state_dict_post").values():
+            result = hook(self, packed_state)
+            packed_state = packed_state if result is None else result
+        return packed_state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave, of an optimiser of as many groups of as many parameters.
+
+        Raises ValueError if they are not as many; then nothing is changed.
+        """
+        state_dict = state_dict.copy()
+        for hook in self._hooks("load_state_dict_pre").values():
+            result = hook(self, state_dict)
+            state_dict = state_dict if result is None else result
+        groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(own["params"]) != len(new["params"]) for own, new in zip(self.param_groups, groups, strict=True)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        owners: dict[Any, tuple[Tensor, dict[str, Any]]] = {}
+        for own, new in zip(self.param_groups, groups, strict=True):
+            for number, param in zip(new["params"], own["params"], strict=True):
+                owners[number] = (param, new)
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in owners:
+                param, group = owners[key]
+                state[param] = _fitting(value, param, bool(group.get("fused") or group.get("capturable")), None)
+            else:
+                state[key] = value
+        for own, new in zip(self.param_groups, groups, strict=True):
+            new["params"] = own["params"]
+            if "param_names" in own:
+                new.setdefault("param_names", own["param_names"])
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._hooks("load_state_dict_post").values():
+            hook(self)
+
+
+_HOOKS = tuple(
+    f"_optimizer_{kind}_hooks"
+    for kind in (
+        "step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"
+    )
+)  # fmt: skip
+
+
+def _as_list(params: Any) -> list[Any]:
+    if isinstance(params, Tensor):
+        return [params]
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
+            "change between runs. Please use a list instead."
+        )
+    return list(params)
+
+
+def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
+    """A loaded value of the state as ``param`` needs it: floats in its dtype, but not the count of steps."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.to(dtype=dtypes.float32, device=param.device) if counted_there else value
+        return value.to(dtype=param.dtype, device=param.device) if param.is_floating_point() else value.to(param.device)
+    if isinstance(value, dict):
+        return {key: _fitting(each, param, counted_there, key) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return type(value)(_fitting(each, param, counted_there, None) for each in value)  # type: ignore[call-arg]
+    return value
+
+
+# -- What the optimisers have in common ------------------------------------------------------------------------------
+
+
+def counter(start: float = 0.0, floats: Any = None) -> Tensor:
+    """A Tensor that counts steps: in float64 where that is the default, else float32, which counts to 2**24."""
+    if floats is None:
+        floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
+    return tensor(start, dtype=floats)
+
+
+def loss_of(closure: Callable[[], Any] | None) -> Any:
+    """What ``closure`` returns, called with recording switched on; None without one."""
+    if closure is None:
+        return None
+    before = set_recording(True)
+    try:
+        return closure()
+    finally:
+        set_recording(before)
+
+
+class recorded:
+    """A block that is recorded or not, by ``enabled``."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.before = recording()
+        set_recording(self.enabled)
+
+    def __exit__(self, *error: object) -> None:
+        set_recording(self.before)
+
+
+def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
+    """Refuse a learning rate that is negative, or a Tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not lr >= 0.0:
+        raise ValueError(words.format(lr))
+
+
+def check_not_negative(**values: tuple[str, Any]) -> None:
+    """Refuse the first of ``name=(words, value)`` that is negative, in these words."""
+    for words, value in values.values():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {words}: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Refuse decay rates outside ``[0, 1)``."""
+    for index in (0, 1):
+        if not 0.0 <= betas[index] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
+
+
+def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
+    """Refuse ``fused`` beside what excludes it."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:
+    """All parameters of some groups."""
+    return chain.from_iterable(group["params"] for group in groups)
+
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]

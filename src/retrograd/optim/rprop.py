@@ -1,0 +1,60 @@
+"""``Rprop``: only the signs of the gradient count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from .elementwise import Elementwise, count, filled, first_step
+from .optimizer import check_rate
+
+
+class Rprop(Elementwise):
+    """Every element has a step of its own, which grows while its gradient keeps its sign and shrinks when that turns.
+
+    Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm",
+    1993.
+    """
+
+    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    moved = ("prev", "step_size")
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_rate(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        lr = float(group["lr"])
+        size = filled(param, complex(lr, lr) if param.is_complex() else lr)
+        return {"step": first_step(group, param), "prev": filled(param), "step_size": size}
+
+    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        count(state)
+        return {name: group[name] for name in ("etas", "step_sizes", "maximize")}
+
+    @staticmethod
+    def rule(
+        F: Any, param: Any, grad: Any, before: Any, size: Any, *, etas: tuple[float, float],
+        step_sizes: tuple[float, float], maximize: bool,
+    ) -> None:  # fmt: skip
+        """Move ``param`` by its own step sizes, and not at all where the gradient's sign has turned."""
+        grad = F.direction(param, grad, 0, maximize)
+        kept = F.mul(grad, before)
+        F.mul_(size, F.select(kept, etas[0], 1, etas[1]))
+        F.clamp_(size, *step_sizes)
+        grad = F.select(kept, 0, grad, grad)
+        F.addcmul_(param, F.sign(grad), size, -1)
+        F.set_(before, grad)
+
+
+__all__ = ["Rprop"]

@@ -1,0 +1,179 @@
+"""``LRScheduler``: what all schedules of learning rates share, and all that a user's own needs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.tensor import Tensor
+from .optimizer import Optimizer
+
+EPOCH_DEPRECATED = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form "
+    "is used instead of the new chainable form, where available. Please open an issue if you are unable to replicate "
+    "your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+)
+_SEE = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+_OVERRIDDEN = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
+    f"to call `optimizer.step()` before `lr_scheduler.step()`. {_SEE}"
+)
+_TOO_EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them "
+    "in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
+    f"skipping the first value of the learning rate schedule. {_SEE}"
+)
+
+
+def own(value: Any) -> Any:
+    """A value of a group to be kept elsewhere: a Tensor is copied, for it will be overwritten."""
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def values(optimizer: Optimizer, key: str) -> list[Any]:
+    """One option of every group."""
+    return [own(group[key]) for group in optimizer.param_groups]
+
+
+def put(group: dict[str, Any], key: str, value: Any) -> None:
+    """Set an option of a group; a Tensor is overwritten."""
+    if isinstance(group[key], Tensor):
+        group[key].fill_(value)
+    else:
+        group[key] = value
+
+
+def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """One value for every group: of a list each its own, else the same."""
+    count = len(optimizer.param_groups)
+    if not isinstance(value, list | tuple):
+        value = [value] * count
+    elif len(value) != count:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups "
+            f"has {count}."
+        )
+    return [own(each) for each in value]
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Refuse what is no optimiser."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+class LRScheduler:
+    """Sets the learning rates of an optimiser's groups, once at its making and at every ``step()``.
+
+    A user's own schedule derives from this class and defines ``get_lr()``, which returns the rates of all groups at
+    ``self.last_epoch`` (from ``self.base_lrs``, or from the present ones). ``last_epoch`` other than -1 goes on with an
+    optimiser whose groups hold an ``"initial_lr"``.
+
+    >>> import retrograd as torch
+    >>> class Halving(torch.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [base / 2**self.last_epoch for base in self.base_lrs]
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> schedule = Halving(optimizer)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+
+    optimizer: Optimizer
+    base_lrs: list[Any]
+    last_epoch: int
+    _last_lr: list[Any]
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for index, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", own(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{index}] when resuming scheduler with "
+                    "last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a "
+                    "checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a "
+                    "fresh training run (not recommended)"
+                )
+        self.base_lrs = values(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        optimizer.watch_steps()
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later: all attributes but the optimiser."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates that were set last."""
+        return self._last_lr
+
+    def get_lr(self) -> list[Any]:
+        """The learning rates at ``self.last_epoch``: what a schedule defines."""
+        raise NotImplementedError
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on by one epoch, or (out of use) to ``epoch``, and set the rates. To be called after ``optimizer.step()``."""
+        if self._step_count == 1:
+            if self.optimizer.step_was_replaced():
+                warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
+            elif not self.optimizer._opt_called:
+                warnings.warn(_TOO_EARLY, UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        with self._asking():
+            self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+            closed: Callable[[], list[Any]] | None = getattr(self, "_get_closed_form_lr", None)
+            found = self.get_lr() if epoch is None or closed is None else closed()
+        self._set(found)
+
+    def _set(self, rates: list[Any]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
+            put(group, "lr", lr)
+        self._last_lr = values(self.optimizer, "lr")
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """A block in which ``get_lr`` is called by those who may."""
+        self._get_lr_called_within_step = True
+        try:
+            yield
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _warn_if_asked_from_outside(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+__all__ = ["LRScheduler"]

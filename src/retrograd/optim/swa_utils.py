@@ -1,0 +1,196 @@
+"""Averages of the places that training goes through: ``torch.optim.swa_utils``.
+
+Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from ..core import dtypes
+from ..core.absent import absent, listed
+from ..core.modes import no_grad
+from ..core.tensor import Tensor
+from ..nn.modules.batchnorm import _BatchNorm
+from ..nn.modules.module import Module
+from .optimizer import Optimizer, counter
+from .schedule import LRScheduler, for_each_group
+
+
+def _check_decay(decay: float) -> None:
+    if decay < 0.0 or decay > 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
+    """A function ``(average, value, count)`` that gives ``decay * average + (1 - decay) * value``."""
+    _check_decay(decay)
+
+    @no_grad()
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        return decay * ema_param + (1 - decay) * current_param
+
+    return ema_update
+
+
+def get_swa_avg_fn() -> Callable[..., Tensor]:
+    """A function ``(average, value, count)`` that gives the average of one value more."""
+
+    @no_grad()
+    def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return swa_update
+
+
+def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
+    """The same for lists of Tensors, the averages overwritten."""
+
+    @no_grad()
+    def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
+        for kept, value in zip(averages, current, strict=True):
+            kept.copy_(average(kept, value, num_averaged))
+
+    return update
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
+    """A function ``(averages, values, count)`` on lists that overwrites averages as :func:`get_ema_avg_fn` says."""
+    return _for_lists(get_ema_avg_fn(decay))
+
+
+def get_swa_multi_avg_fn() -> Callable[..., None]:
+    """A function ``(averages, values, count)`` on lists that overwrites averages as :func:`get_swa_avg_fn` says."""
+    return _for_lists(get_swa_avg_fn())
+
+
+class AveragedModel(Module):
+    """A copy of a module whose parameters are the averages of that module's, as often as they are taken in.
+
+    ``avg_fn(average, value, count)``, or for lists ``multi_avg_fn``, says how; without them all count alike.
+    ``use_buffers`` averages buffers too; otherwise they are copied.
+
+    >>> import retrograd as torch
+    >>> model = torch.nn.Linear(1, 1)
+    >>> averaged = torch.optim.swa_utils.AveragedModel(model)
+    >>> for value in (1.0, 3.0):
+    ...     _ = torch.nn.init.constant_(model.weight, value)
+    ...     averaged.update_parameters(model)
+    >>> averaged.module.weight.item()
+    2.0
+    """
+
+    n_averaged: Tensor
+    module: Module
+
+    def __init__(
+        self, model: Module, device: Any = None, avg_fn: Callable[..., Tensor] | None = None,
+        multi_avg_fn: Callable[..., None] | None = None, use_buffers: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        count = counter(0, dtypes.int64)
+        if device is not None:
+            self.module = self.module.to(device)
+            count = count.to(device)
+        self.register_buffer("n_averaged", count)
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the averaged module gives."""
+        return self.module(*args, **kwargs)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the parameters of ``model`` into the averages."""
+        if self.use_buffers:
+            own, new = (list(chain(each.parameters(), each.buffers())) for each in (self.module, model))
+        else:
+            own, new = list(self.parameters()), list(model.parameters())
+        averages = [each.detach() for each in own]
+        current = [each.detach().to(kept.device) for each, kept in zip(new, averages, strict=False)]
+        averages = averages[: len(current)]
+        if self.n_averaged.item() == 0:
+            for kept, value in zip(averages, current, strict=True):
+                kept.copy_(value)
+        else:
+            update = self.multi_avg_fn or _for_lists(self.avg_fn or get_swa_avg_fn())
+            update(averages, current, self.n_averaged)
+        if not self.use_buffers:
+            for kept, value in zip(self.module.buffers(), model.buffers(), strict=True):
+                kept.detach().copy_(value.detach().to(kept.device))
+        self.n_averaged += 1
+
+
+@no_grad()
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Compute the statistics of all batch normalisations of ``model`` anew, over the batches of ``loader``.
+
+    Of a batch that is a list or a tuple the first is the input; it is moved to ``device`` if that is given.
+    """
+    momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
+    if not momenta:
+        return
+    was_training = model.training
+    model.train()
+    for module in momenta:
+        module.reset_running_stats()
+        module.momentum = None  # then they are plain means
+    for batch in loader:
+        batch = batch[0] if isinstance(batch, list | tuple) else batch
+        model(batch if device is None else batch.to(device))
+    for module, momentum in momenta.items():
+        module.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """The rates towards ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``) a line, and from then on
+    ``swa_lr``."""
+
+    def __init__(
+        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        rates = for_each_group("swa_lr", optimizer, swa_lr)
+        for rate, group in zip(rates, optimizer.param_groups, strict=True):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_strategy = anneal_strategy
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        self.anneal_epochs = anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def anneal_func(self, t: float) -> float:
+        """How far the rates are when a share ``t`` of the epochs has gone."""
+        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+
+    def get_lr(self) -> list[Any]:
+        """The rates of this epoch from the present ones, so that other schedules may act beside this one."""
+        self._warn_if_asked_from_outside()
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = (self.anneal_func(max(0, min(1, each / max(1, self.anneal_epochs)))) for each in (step - 1, step))
+        rates = []
+        for group in self.optimizer.param_groups:
+            goal = group["swa_lr"]
+            start = goal if before == 1 else (group["lr"] - before * goal) / (1 - before)
+            rates.append(goal * now + start * (1 - now))
+        return rates
+
+
+__all__ = [
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
+    "update_bn",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

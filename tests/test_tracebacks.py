@@ -1,0 +1,121 @@
+"""Tracebacks: the user's line and at most one frame of the package, unless code of the user's ran below."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import traceback
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.core.where import MARK
+from tests.errors import calls, failure, inputs
+
+# The whole list would do, but for what leaves the package by way of another library.
+TOPICS = {
+    topic: [each.removeprefix("~ ") for each in lines if "copy.deepcopy" not in each]
+    for topic, lines in calls().items()
+}
+
+
+@pytest.fixture(autouse=True)
+def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delenv("RETROGRAD_TRACEBACK")
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+
+
+def below_the_program(error: BaseException) -> list[traceback.FrameSummary]:
+    """The frames below the program's last one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = max(index for index, each in enumerate(frames) if each.filename == "<string>")
+    return list(frames[last + 1 :])
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_one_frame_of_ours_is_shown(topic: str) -> None:
+    long = []
+    for call in TOPICS[topic]:
+        error = failure(torch, call, inputs(torch))
+        if error is not None and len(below_the_program(error)) > 1:
+            long.append(call)
+        if error is not None and error.__context__ is not None and not error.__suppress_context__:
+            long.append(f"{call}: during the handling of {error.__context__!r}")
+    assert long == []
+
+
+@pytest.mark.parametrize("call", ["torch.cat([x], 9)", "x + v[:2]", "x.sum(7)", "torch.exp('a')", "x.add_(m)", "x[9]"])
+@pytest.mark.parametrize("before", [0, 1])
+def test_the_frame_bears_the_functions_name(call: str, before: int) -> None:
+    for _ in range(before):  # the first call is another function
+        failure(torch, call, inputs(torch))
+    error = failure(torch, call, inputs(torch))
+    assert error is not None
+    (shown,) = below_the_program(error)
+    assert shown.name in ("cat", "add", "__add__", "sum", "exp", "add_", "__getitem__")
+    assert shown.line is not None and "RETROGRAD_TRACEBACK=full" in shown.line
+
+
+def test_what_the_users_own_code_raised_below_is_shown_whole() -> None:
+    def hook(grad: Any) -> None:
+        raise ValueError("of the program's own")
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(hook)
+    with pytest.raises(ValueError, match="own") as seen:
+        x.sum().backward()
+    names = [each.name for each in seen.traceback]
+    assert names[-1] == "hook" and "_sweep" in names
+
+
+def test_what_the_users_own_function_raised_keeps_its_context() -> None:
+    class Careful(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            try:
+                return {}[0]
+            except KeyError:
+                raise RuntimeError("not found")  # noqa: B904 - what is asked for here
+
+    with pytest.raises(RuntimeError, match="not found") as seen:
+        Careful.apply(torch.ones(1))
+    assert isinstance(seen.value.__context__, KeyError) and not seen.value.__suppress_context__
+
+
+def test_an_error_keeps_no_frame_alive() -> None:
+    import gc
+    import weakref
+
+    def fail() -> Any:
+        x = torch.ones(2, 3)
+        try:
+            torch.cat([x, x], 9)
+        except IndexError:
+            return weakref.ref(x)
+        return None
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert fail()() is None
+    finally:
+        gc.enable()
+
+
+def test_full_tracebacks_can_be_asked_for() -> None:
+    program = "import retrograd as torch\ntorch.ones(2, 3).sum(7)"
+    seen = {}
+    for setting in ("", "full"):
+        env = {**os.environ, "RETROGRAD_TRACEBACK": setting}
+        found = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+        assert found.stderr.splitlines()[-1].startswith("IndexError: Dimension out of range")
+        seen[setting] = found.stderr.count("File ")
+    assert seen[""] == 2 < 4 < seen["full"]
+
+
+def test_the_packages_frames_are_told_from_others() -> None:
+    assert MARK in vars(sys.modules["retrograd.ops.calls"]) and MARK not in globals()

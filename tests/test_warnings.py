@@ -1,0 +1,99 @@
+"""Warnings: NumPy's are never shown, PyTorch's point to the user's line."""
+
+import inspect
+import pickle
+import sys
+import warnings
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.core.quiet import COMPUTING
+
+NOTHING, HUGE, MIXED = torch.zeros(2, 3), torch.full((3, 3), 3e38), torch.tensor([torch.inf, -torch.inf, torch.nan])
+
+# Ufuncs, kernels of several steps, casts, NumPy's functions that are written in Python, and the way back.
+NOISY = {
+    "ufunc": lambda: torch.log(NOTHING),
+    "operator": lambda: 1 / NOTHING,
+    "in place": lambda: HUGE.clone().mul_(HUGE),
+    "cast": lambda: HUGE.half(),
+    "reduction": lambda: HUGE.sum(),
+    "softmax": lambda: torch.softmax(MIXED, 0),
+    "running": lambda: HUGE.cumsum(0) + HUGE.cumprod(1),
+    "cross": lambda: torch.linalg.cross(HUGE, HUGE.T),
+    "matrices": lambda: HUGE @ HUGE,
+    "bilinear": lambda: torch.nn.functional.bilinear(HUGE, HUGE, HUGE.expand(2, 3, 3)),
+    "exponential": lambda: torch.linalg.matrix_exp(HUGE),
+    "trace": lambda: HUGE.trace(),
+    "backward": lambda: torch.zeros(2, requires_grad=True).sqrt().sum().backward(),
+    "recorded backward": lambda: torch.zeros(2, requires_grad=True).sqrt().sum().backward(create_graph=True),
+}
+
+
+@pytest.mark.parametrize("call", NOISY.values(), ids=NOISY)
+def test_numpys_warnings_are_not_shown_whatever_the_filters(call: object) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        call()
+    assert [str(each.message) for each in seen] == []
+
+
+# One way to each place in the package that warns.
+POINTING = [
+    "leaf.exp().grad",
+    "t.T",
+    "torch.nn.functional.softmax(x)",
+    "torch.nn.functional.gumbel_softmax(x, eps=1e-3)",
+    "torch.nn.functional.mse_loss(x, x[:1])",
+    "torch.nn.functional.l1_loss(x, x, size_average=True)",
+    "torch.nn.functional.kl_div(x, x)",
+    "torch.nn.functional.dropout2d(t)",
+    "torch.nn.functional.dropout2d(t[None, None])",
+    "torch.nn.functional.upsample(t, 4)",
+    "torch.nn.functional.grid_sample(t[None], torch.zeros(1, 2, 2, 2))",
+    "torch.nn.functional.conv1d(t, torch.ones(2, 2, 2), padding='same')",
+    "torch.nn.functional.embedding_bag(torch.ones(3, 2), torch.tensor([[0, 1]]))",
+    "torch.tensor(x)",
+    "torch.range(0, 3)",
+    "torch.meshgrid(x[0], x[1])",
+    "torch.var(x[0, :1])",
+    "x[0].std(dim=0, correction=5)",
+    "torch.where(torch.ones(2, dtype=torch.uint8), 1.0, 2.0)",
+    "x[torch.ones(2, dtype=torch.uint8)]",
+    "x[torch.ones(2, dtype=torch.uint8)] = 1.0",
+    "torch.add(x, x, out=torch.ones(5))",
+    "x.clone().index_reduce_(0, torch.tensor([0]), x[:1], 'amax')",
+    "x.scatter(0, torch.tensor([[0]]), x, reduce='add')",
+    "float(leaf.sum())",
+    "torch.autograd.grad(leaf.sum(), leaf, only_inputs=False)",
+    "torch.autograd.backward(leaf.sum(), grad_variables=torch.tensor(1.0))",
+    "torch.no_grad()(type('A', (), {}))",
+]
+
+
+@pytest.mark.parametrize("line", POINTING)
+def test_a_warning_points_to_the_users_line(line: str) -> None:
+    given = {"torch": torch, "leaf": torch.ones(2, requires_grad=True), "x": torch.ones(2, 3), "t": torch.ones(2, 2, 2)}
+    program = compile("\n" * 41 + line, "program.py", "exec")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        exec(program, given)
+    assert {(each.filename, each.lineno) for each in seen} == {("program.py", 42)}
+
+
+def test_the_programs_own_numpy_warns_as_before() -> None:
+    torch.log(NOTHING)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        numpy.log(numpy.zeros(1))
+
+
+def test_modules_that_compute_are_named_to_everybody_else() -> None:
+    quiet = [(name, module) for name, module in sys.modules.items() if name.startswith(COMPUTING)]
+    assert len(quiet) > 50
+    for name, module in quiet:
+        assert module.__name__ == name and f"'{name}'" in repr(module)
+        assert vars(module)["__name__"] is None
+    assert inspect.getmodule(quiet[0][1]) is quiet[0][1]
+    assert pickle.loads(pickle.dumps(torch.float32)) is torch.float32
