@@ -70,3 +70,9 @@ def test_pickling_and_copying_keep_what_matters() -> None:
     assert copy.deepcopy(x).grad.tolist() == [[2.0, 2.0]]
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(x * 2)
+
+
+def test_resolution_is_a_power_of_ten() -> None:
+    kinds = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    assert [torch.finfo(each).resolution for each in kinds] == [0.001, 0.01, 1e-06, 1e-15]
+    assert "resolution=0.01," in repr(torch.finfo(torch.bfloat16))

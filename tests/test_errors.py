@@ -10,9 +10,11 @@ import json
 import pathlib
 from typing import Any
 
+import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.core.where import brief
 from tests.errors import agrees, calls, failure, inputs
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "golden/errors.json").read_text(encoding="utf-8"))
@@ -92,3 +94,17 @@ def test_a_missing_name_is_no_skip() -> None:
     """Names that PyTorch does not have raise AttributeErrors with its words, and ours point to the page."""
     with pytest.raises(AttributeError, match=r"module 'torch' has no attribute 'no_such' .*docs.differences.md"):
         torch.no_such
+
+
+def test_memory_that_is_not_there_is_a_runtime_error() -> None:
+    error = MemoryError()
+    error.shape, error.dtype = (10**7, 10**6), numpy.dtype(numpy.float32)  # as NumPy's own has them
+    found = brief(error)
+    assert type(found) is RuntimeError
+    assert str(found).endswith("you tried to allocate 40000000000000 bytes. Error code 12 (Cannot allocate memory)")
+
+
+@pytest.mark.parametrize("call", ["torch.add(x, 2, x)", "torch.sub(v, 2, v)"])
+def test_overloads_that_pytorch_has_given_up_are_named(call: str) -> None:
+    error = failure(torch, call, inputs(torch))
+    assert isinstance(error, TypeError) and str(error).startswith("This overload of ")

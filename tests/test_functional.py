@@ -241,3 +241,56 @@ def test_large_norms_are_those_of_small_pieces() -> None:
         assert torch.allclose(y, exact)
         for a, b in zip(got, wanted, strict=True):
             assert torch.allclose(a, b, rtol=1e-8, atol=1e-10)
+
+
+# A loss of operands of two dtypes, as PyTorch calculates it (recorded): the dtype and the value of the mean.
+MIXED = [
+    ("mse_loss", "int64", "float32", "torch.float32", 1.0),
+    ("mse_loss", "float16", "float32", "torch.float32", 1.0),
+    ("mse_loss", "float16", "bfloat16", "torch.float32", 1.0),
+    ("mse_loss", "float32", "float64", "torch.float64", 1.0),
+    ("mse_loss", "bool", "float32", "torch.float32", 1.0),
+    ("smooth_l1_loss", "int64", "float32", "torch.float32", 0.5),
+    ("smooth_l1_loss", "float32", "float16", "torch.float32", 0.5),
+    ("huber_loss", "float32", "int64", "torch.float32", 0.5),
+    ("huber_loss", "float16", "float32", "torch.float16", 0.5),
+    ("soft_margin_loss", "float16", "float32", "torch.float16", 0.693359375),
+    ("binary_cross_entropy_with_logits", "float32", "float64", "torch.float64", 1.0032044351100922),
+    ("binary_cross_entropy_with_logits", "float64", "float32", "torch.float32", 1.003204345703125),
+    ("mse_loss", "int32", "int64", NotImplementedError, "\"mse_cpu\" not implemented for 'Long'"),
+    ("huber_loss", "int64", "float32", RuntimeError, "result type Float can't be cast to the desired output type Long"),
+    (
+        "soft_margin_loss",
+        "int32",
+        "int64",
+        RuntimeError,
+        "result type Float can't be cast to the desired output type Int",
+    ),
+    (
+        "binary_cross_entropy_with_logits",
+        "float32",
+        "int64",
+        RuntimeError,
+        "result type Float can't be cast to the desi",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "second", "kind", "expected"), MIXED)
+def test_losses_of_two_dtypes(name: str, first: str, second: str, kind: object, expected: object) -> None:
+    x, y = torch.tensor([1, 0]).to(getattr(torch, first)), torch.tensor([0, 1]).to(getattr(torch, second))
+    if isinstance(kind, str):
+        found = getattr(F, name)(x, y)
+        assert str(found.dtype) == kind and found.item() == pytest.approx(expected, rel=3e-7)
+    else:
+        with pytest.raises(kind) as caught:
+            getattr(F, name)(x, y)
+        assert str(caught.value).startswith(expected)
+
+
+def test_gradients_of_a_loss_of_two_dtypes_have_their_operands_dtypes() -> None:
+    x = torch.tensor([1.0, 0.0], dtype=torch.float16, requires_grad=True)
+    y = torch.tensor([0.0, 1.0], requires_grad=True)
+    F.mse_loss(x, y).backward()
+    assert x.grad.dtype is torch.float16 and x.grad.tolist() == [1.0, -1.0]
+    assert y.grad.dtype is torch.float32 and y.grad.tolist() == [-1.0, 1.0]

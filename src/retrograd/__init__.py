@@ -7,7 +7,7 @@ import sys as _sys
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, linalg, nn, optim, random, signal, special
+from . import autograd, cuda, fft, linalg, nn, optim, random, signal, special, utils
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
@@ -15,6 +15,7 @@ from .core import dtypes as _dtypes
 from .core import quiet as _quiet
 from .core import tensor as _tensor
 from .core import where as _where
+from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
 from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from .core.modes import (

@@ -11,14 +11,24 @@ from ..core import engine
 from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
-from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..core.modes import (
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from ..core.node import nobody
 from ..core.tensor import Tensor, wrap
 from ..core.views import bare_name
 from ..core.where import briefly, describe, warn
 from ..ops.methods import add_method
-from . import function, graph
+from ..ops.saved import SavedTensor
+from . import anomaly_mode, function, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 
 
 class _EveryTensor(type):
@@ -214,6 +224,8 @@ def grad(
         retain_graph: keep what the graph saved, for another sweep; by default as ``create_graph``.
         create_graph: record the sweep, so that the result can be differentiated again.
         allow_unused: give None for an input on which no output depends, instead of an error.
+        is_grads_batched: grad_outputs hold several gradients for each output, along a first dimension that the results
+            have, too (a Jacobian from the identity, say).
         materialize_grads: give zeros instead of None.
 
     >>> import retrograd as torch
@@ -239,7 +251,7 @@ def grad(
             FutureWarning,
         )
     if is_grads_batched:
-        found = _batched(outs, given, grads, create_graph, allow_unused, materialize_grads)
+        found = _batched(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     else:
         found = _gradients_of(outs, given, grads, keep, create_graph, allow_unused, materialize_grads)
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
@@ -286,24 +298,69 @@ def _batched(
     outs: tuple[Any, ...],
     given: tuple[Any, ...],
     grads: tuple[Any, ...],
+    keep: bool,
     create_graph: bool,
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
     """``grad`` for every slice of the grad_outputs along their first dimension, stacked."""
-    count = grads[0]._array.shape[0]
-    rows = [
+    rows = range(_batch_size(outs, grads))
+    found = [
         _gradients_of(
-            outs, given, tuple(each[i] for each in grads), True, create_graph, allow_unused, materialize_grads
+            outs,
+            given,
+            tuple(each[row] for each in grads),
+            keep or row != rows[-1],
+            create_graph,
+            allow_unused,
+            False,
         )
-        for i in range(count)
+        for row in rows
     ]
     stack = level_of(grads[0]).stack
-    return tuple(None if column[0] is None else stack(list(column)) for column in zip(*rows, strict=True))
+    results = [None if column[0] is None else stack(list(column)) for column in zip(*found, strict=True)]
+    if materialize_grads:
+        return tuple(
+            graph.zeros_at(_place(by), create_graph) if each is None else each
+            for by, each in zip(given, results, strict=True)
+        )
+    return tuple(results)
+
+
+def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
+    """How many gradients are given for each output; raises where these do not fit."""
+    for index, (out, given) in enumerate(zip(outs, grads, strict=False)):
+        if not isinstance(given, Tensor):
+            _first_gradient(index, out, _place(out), given)
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not given._array.ndim:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number"
+            )
+        if not given._array.shape[0]:
+            raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
+        expected = graph.like(out).shape if isinstance(out, graph.GradientEdge) else out.shape
+        if given.shape[1:] != expected:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{index}] has a shape of {given.shape[2:]} and output[{index}] has a "
+                f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
+                "using vmap."
+            )
+    sizes = [each._array.shape[0] for each in grads]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0]
 
 
 __all__ = [
-    "Function", "Variable", "backward", "enable_grad", "function", "grad", "graph", "inference_mode", "no_grad",
-    "set_grad_enabled",
+    "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_multithreading_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -14,15 +14,17 @@ from typing import Any, ClassVar
 
 import numpy
 
-from ..core import where
+from ..core import anomaly, where
 from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
+from ..core.packing import Packed, saving_hooks
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..core.where import warn
 from ..ops.calls import INFERENCE_SAVED
+from ..ops.saved import FREED, SavedTensor
 from ..ops.shape import alias
 
 
@@ -57,6 +59,50 @@ class _SavedTensor:
         if cell and cell[0] != self.seen:
             raise stale(node, self.given._array, cell, self.seen, current(self.given))
         return self.given
+
+
+class _SavedPacked:
+    """A Tensor that a node saved while saved-tensor hooks were active."""
+
+    __slots__ = ("packed", "place", "position")
+
+    def __init__(self, packed: Packed, place: Any, position: int | None) -> None:
+        self.packed, self.place, self.position = packed, place, position
+
+    def tensor(self, node: Any) -> Tensor:
+        found = self.packed.unpack()
+        place, array = self.place, found._array
+        if self.position is not None:
+            place = node if node.single else Output(node, self.position, array.shape, array.dtype)
+        return found if place is None or array.dtype.kind not in "fcV" else at_place(array, [0, None], place)
+
+
+class _RawSaved(SavedTensor):
+    """What ``ctx._raw_saved_tensors`` gives: the ``index``-th of the saved tensors."""
+
+    __slots__ = ("_index", "_node")
+    __module__ = "torch._C._autograd"
+
+    def __init__(self, node: Any, index: int) -> None:
+        self._node, self._index = node, index
+
+    def held(self) -> Any:
+        saved = self._node.saved
+        value = FREED if saved is None else saved[self._index]
+        if value is None or value is FREED:
+            return value
+        return value.packed if value.__class__ is _SavedPacked else value.tensor(self._node)
+
+    def hold(self, packed: Packed) -> None:
+        node, saved = self._node, list(self._node.saved)
+        value = saved[self._index]
+        of_result = value.__class__ is _SavedResult
+        place = None if of_result else current(value.given)
+        saved[self._index] = _SavedPacked(packed, place, value.position if of_result else None)
+        node.saved = tuple(saved)
+
+
+_RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
@@ -108,6 +154,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
     __slots__ = ()
     __module__ = "torch.autograd.function"
+    takes_none: ClassVar[bool] = True
     _forward_cls: ClassVar[Any]
     to_save: Any = ()
     saved_for_forward: Any = ()
@@ -130,6 +177,12 @@ class BackwardCFunction(FunctionCtx, Node):
         return tuple(None if each is None else each.tensor(self) for each in self.saved)
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        if self.saved is None:
+            raise freed(self)
+        return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         given = (grad,) if self.single else grad
@@ -290,6 +343,8 @@ class Function(metaclass=FunctionMeta):
         recorded = recording() and any(place is not None for place in places.values())
         ctx.number, ctx.hooks = next_number(), None
         ctx.code, ctx.instruction = where.caller()
+        if anomaly.setting.enabled:
+            anomaly.note(ctx)
         with no_grad():
             output = cls.forward(*args) if split else cls.forward(ctx, *args)
             if split:
@@ -342,7 +397,19 @@ def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
         raise TypeError(
             f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}"
         )
-    return _SavedResult(each, results[id(each)]) if id(each) in results else _SavedTensor(each)
+    return kept(each, results.get(id(each)))
+
+
+def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
+    """A tensor saved for later, as hooks have packed it if there are any: ``.tensor(node)`` gives it back to its node.
+
+    ``position``: which of the node's own results it is, if any.
+    """
+    saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
+    hooks = saving_hooks()
+    if hooks is None:
+        return saved
+    return _SavedPacked(Packed(tensor, *hooks), current(tensor) if position is None else None, position)
 
 
 def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:

@@ -96,6 +96,8 @@ def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
     kind, colon, number = name.partition(":")
     if not name:
         raise RuntimeError("Device string must not be empty")
+    if not kind.replace("_", "").isalpha():
+        raise RuntimeError(f"Invalid device string: '{name}'")
     if kind not in _KINDS.split(", "):
         raise RuntimeError(f"Expected one of {_KINDS} device type at start of device string: {kind}")
     if index is not None and index < 0:

@@ -350,7 +350,7 @@ class finfo:
         self.max = float(limits.max)
         self.min = float(limits.min)
         self.tiny = self.smallest_normal = float(limits.tiny)
-        self.resolution = float(limits.resolution)
+        self.resolution = 10.0 ** -int(limits.precision)
         self.dtype = real.name
 
     def __repr__(self) -> str:

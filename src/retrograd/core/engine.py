@@ -15,17 +15,19 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
+from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any
 
 import numpy
 
+from . import anomaly
 from .devices import module_of
 from .dtypes import of
 from .levels import level_of
 from .modes import recording, set_recording
-from .node import AccumulateGrad, Node, Output
+from .node import AccumulateGrad, Hooks, Node, Output
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
@@ -46,19 +48,25 @@ def sweep(
     before = recording()
     if before is not record:
         set_recording(record)
+    plan = token = None
     try:
+        if wanted is not None or AccumulateGrad.hooked:
+            plan = Plan(roots, wanted)
+            token = _running.set(plan)
         if record:  # the operations see to NumPy's warnings themselves
-            _sweep(roots, keep, record, wanted, write)
+            _sweep(roots, keep, record, wanted, write, plan)
         else:
             with numpy.errstate(all="ignore"):
-                _sweep(roots, keep, record, wanted, write)
+                _sweep(roots, keep, record, wanted, write, plan)
     finally:
+        if token is not None:
+            _running.reset(token)
         if recording() is not before:
             set_recording(before)
 
 
 def _sweep(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
     """The loop. The next place to serve and its gradient are kept in two locals, so that along a chain neither the
     heap nor ``pending`` is touched, and nodes with one edge, the most common by far, are served on a short way.
@@ -66,8 +74,11 @@ def _sweep(
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
     inner: dict[Any, bool] = {}
-    if wanted is not None or AccumulateGrad.hooked:
-        flow, inner, awaited = _survey(roots, wanted)
+    if plan is not None:
+        flow, inner, awaited = plan.flow, plan.inner, plan.awaited
+    if anomaly.setting.enabled:
+        anomaly.begin()
+        inner = {**inner, None: False}  # sends every place the long way
     pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
     owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
     leaves: dict[Any, None] = {}  # leaves that got something, in order
@@ -145,10 +156,10 @@ def _sweep(
                 heappush(heap, (edge.number, edge))
             if awaited is not None and edge.__class__ is AccumulateGrad:
                 awaited[edge] -= 1
-                if not awaited[edge] and edge in pending:
+                if not awaited[edge] and (edge in pending or edge.hooks is not None):
                     array = arrived = None
-                    del leaves[edge]
-                    _finish_leaf(edge, pending.pop(edge), edge in owned, record, wanted, write)
+                    leaves.pop(edge, None)
+                    _finish_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
         grads = arrived = array = None
     for leaf in leaves:
         _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
@@ -182,15 +193,18 @@ def _serve(
     ``_WAITING`` for a place that sends nothing: a wanted one that leads to no other, and a result of several, which
     leaves sending to its node.
     """
-    if place.hooks is not None:
-        grad = _before(place, grad, record)
     if place in inner:
-        wanted[place] = grad
         if not inner[place]:
+            wanted[place] = grad if place.hooks is None else _before(place.hooks, grad, record)
             return _WAITING
+        wanted[place] = grad  # as it arrived: PyTorch lets hooks act on what goes on from here
     if place.__class__ is Output:
         _gather(place, grad, several, heap)
         return _WAITING
+    if place.hooks is not None:
+        grad = _before(place.hooks, grad, record)
+        if place.hooks.before and place.single:
+            grad = _before_node(place, (grad,), record)[0]
     return _send(place, grad, edges, keep, record, several)
 
 
@@ -208,12 +222,17 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     """The gradients that a node sends along ``edges``, by its rules and its hooks."""
     if place in several:
         grad = several.pop(place)
-        if all(each is None for each in grad):
+        if place.result_hooks is not None:
+            for position, hooks in sorted(place.result_hooks.items()):
+                grad[position] = _before(hooks, grad[position], record)
+        if all(each is None for each in grad) and not place.takes_none:
             grad = None
         elif place.hooks is not None and place.hooks.before:
             grad = _before_node(place, tuple(grad), record)
-    if grad is None:
+    if grad is None and not place.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
+    elif anomaly.setting.enabled:
+        grads = anomaly.run(place, grad, edges, keep)
     else:
         grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
     if place.hooks is not None and place.hooks.after:
@@ -221,17 +240,49 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     return grads
 
 
-def _survey(
-    roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None
-) -> tuple[set[Any] | None, dict[Any, bool], dict[Any, int] | None]:
+class Plan:
     """What a sweep that is asked for more than the gradients of all leaves must know of the graph beforehand.
 
-    The places that gradients are to reach (None: all), the wanted ones among them that are not leaves, each with
-    whether it leads to another, and how many gradients each leaf will be sent. The latter only if any leaf ever had a
-    hook (see Note [The order of leaves]).
+    ``seen``: the places that gradients can reach, but leaves. ``flow``: those that they are to reach (None: all).
+    ``inner``: the wanted ones that are not leaves, each with whether it leads to another. ``awaited``: how many gradients
+    each leaf will be sent, if any leaf ever had a hook (see Note [The order of leaves]).
     """
+
+    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
+        self.seen = _reached([place for place, _ in roots])
+        self.flow: set[Any] | None = None
+        self.inner: dict[Any, bool] = {}
+        if wanted is not None:
+            self._narrow(wanted)
+        self.awaited: dict[Any, int] | None = None
+        if AccumulateGrad.hooked:
+            self.awaited = _awaited(roots, self.seen if self.flow is None else self.flow, wanted)
+
+    def _narrow(self, wanted: dict[Any, Any]) -> None:
+        flow = self.flow = set(wanted)
+        for place in sorted(self.seen, key=_by_age, reverse=True):
+            if place.lone:
+                leads = place.edge in flow
+            elif place.__class__ is Output:
+                leads = place.node in flow
+            else:
+                leads = not flow.isdisjoint(place.edges)
+            if place in flow:
+                self.inner[place] = leads
+            elif leads:
+                flow.add(place)
+
+    def serves(self, place: Any) -> bool:
+        """Whether the sweep comes to ``place``."""
+        if place.__class__ is AccumulateGrad:
+            return self.awaited is not None and place in self.awaited
+        node = place.node
+        return node in self.seen and (self.flow is None or node in self.flow or place in self.flow)
+
+
+def _reached(stack: list[Any]) -> set[Any]:
+    """All places that lie below those in ``stack``, and these, but leaves."""
     seen: set[Any] = set()
-    stack = [place for place, _ in roots]
     while stack:
         place = stack.pop()
         while place not in seen and place.__class__ is not AccumulateGrad:
@@ -242,22 +293,12 @@ def _survey(
                 )
                 break
             place = place.edge
-    flow = None
-    inner: dict[Any, bool] = {}
-    if wanted is not None:
-        flow = set(wanted)
-        for place in sorted(seen, key=_by_age, reverse=True):
-            if place.lone:
-                leads = place.edge in flow
-            elif place.__class__ is Output:
-                leads = place.node in flow
-            else:
-                leads = not flow.isdisjoint(place.edges)
-            if place in flow:
-                inner[place] = leads
-            elif leads:
-                flow.add(place)
-    return flow, inner, _awaited(roots, seen if flow is None else flow, wanted) if AccumulateGrad.hooked else None
+    return seen
+
+
+_running: ContextVar[Plan | None] = ContextVar("running", default=None)
+#: The plan of the sweep that is running in this thread, if it has one.
+running = _running.get
 
 
 _by_age = attrgetter("number")
@@ -305,21 +346,25 @@ def _finish_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
     if leaf.hooks is not None:
-        hooked = _before(leaf, grad, record)
+        hooked = _before(leaf.hooks, grad, record)
+        if write and leaf.hooks.before:
+            hooked = _before_node(leaf, (hooked,), record)[0]
         owned = owned and hooked is grad
         grad = hooked
     if wanted is not None:
         if leaf not in wanted:
             return
         wanted[leaf] = grad
-    if not write or grad is None:
+    if not write:
         return
     variable = leaf.leaf()
-    if variable is not None:
+    if variable is not None and grad is not None:
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
-            if hook(leaf.variable) is not None:
+            result = hook(leaf.variable)
+            if result is not None:
+                _check_hook(hook, result, leaf.variable)
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
@@ -418,23 +463,21 @@ def _as_level(value: Any, record: bool) -> Any:
     return value._array if isinstance(value, Tensor) and not record else value
 
 
-def _before(place: Any, grad: Any, record: bool) -> Any:
-    """Run the hooks that see a gradient as it arrives: the tensor's in their order, then the node's."""
-    hooks = place.hooks
-    if grad is not None and hooks.tensor:
-        ordered = list(hooks.tensor.items())
-        if retain_last and hooks.retaining is not None:
-            ordered.sort(key=lambda item: item[0] == hooks.retaining)
-        for _, hook in ordered:
-            shown = _as_tensor(grad)
-            result = hook(shown)
-            if result is not None and hook.__class__ is not Retain:
-                _check_hook(hook, result, shown)
-                grad = _as_level(result, record)
-            elif hook.__class__ is not Retain:
-                grad = _as_level(shown, record)
-    if hooks.before and (place.__class__ is AccumulateGrad or place.outputs == 1):
-        return _before_node(place, (grad,), record)[0]
+def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
+    """Run the hooks of a tensor, which see its gradient as it arrives, in their order."""
+    ordered = list(hooks.tensor.items())
+    if retain_last and hooks.retaining is not None:
+        ordered.sort(key=lambda item: item[0] == hooks.retaining)
+    for _, hook in ordered:
+        shown = _as_tensor(grad)
+        if hook.__class__ is Retain:
+            if shown is not None:
+                hook(shown)
+            continue
+        result = hook(shown)
+        if result is not None:
+            _check_hook(hook, result, shown)
+        grad = _as_level(shown if result is None else result, record)
     return grad
 
 
@@ -482,7 +525,7 @@ def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if shown is None:
-        return
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if result._array.dtype != shown._array.dtype:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the type of value (was {shown.type()} got {result.type()})"

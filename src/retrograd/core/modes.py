@@ -4,7 +4,9 @@ All the package's implicit state of this kind lives here, set by context classes
 context variables: one value per thread (and per asyncio task), read in 15 ns where ``threading.local`` takes 40.
 
 In inference mode nothing is recorded whatever else is switched on. So that hot paths need to read one variable only,
-"recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``.
+"recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``. Likewise "recording
+is on, and somebody watches what is saved" is a value of its own that counts as true: ``WATCHED``. Generated callers record
+by themselves only where the value is exactly True, so that a hook costs nothing where there is none.
 """
 
 from __future__ import annotations
@@ -23,19 +25,29 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 MASKED: Final = None
-_grad: ContextVar[bool | None] = ContextVar("grad", default=True)
+WATCHED: Final = "watched"
+_grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
+_watched: ContextVar[frozenset[str]] = ContextVar("watched", default=frozenset())
 
 #: Whether operations are being recorded now (true or false). What hot paths call.
 recording: Final[Callable[[], Any]] = _grad.get
 in_inference: Final = _inference.get
 
 
-def set_recording(enabled: bool | None) -> bool | None:
+def set_recording(enabled: Any) -> Any:
     """Record from now on, or not; returns what was, to be put back with this function. Never in inference mode."""
     before = _grad.get()
-    _grad.set(False if enabled is False else MASKED if _inference.get() else True)
+    _grad.set(False if enabled is False else MASKED if _inference.get() else WATCHED if _watched.get() else True)
     return before
+
+
+def set_watched(who: str, watched: bool) -> None:
+    """From now on let all that is recorded take the readable way, where ``who`` sees what is saved; or no longer."""
+    watchers = _watched.get() | {who} if watched else _watched.get() - {who}
+    _watched.set(watchers)
+    if _grad.get():
+        _grad.set(WATCHED if watchers else True)
 
 
 def is_grad_enabled() -> bool:
@@ -215,3 +227,34 @@ class inference_mode(_Switch):
     def clone(self) -> inference_mode:
         copy: inference_mode = inference_mode(self.mode)
         return copy
+
+
+class set_multithreading_enabled(_Switch):
+    """Accepted as PyTorch accepts it, to no effect: a backward pass runs in the thread that asks for it.
+
+    At once as a function, for a block as a context manager. What was set, :func:`is_multithreading_enabled` tells.
+    """
+
+    __module__ = "torch.autograd.grad_mode"
+
+    def __init__(self, mode: Any) -> None:
+        if mode.__class__ is not bool:
+            kind = type(mode).__name__
+            raise TypeError(f"set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
+        self.prev, self.mode = _multithreading.get(), mode
+        _multithreading.set(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _multithreading.set(self.prev)
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)
+
+
+_multithreading: ContextVar[bool] = ContextVar("multithreading", default=True)
+is_multithreading_enabled: Final = _multithreading.get

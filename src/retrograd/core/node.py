@@ -9,40 +9,54 @@ that a graph has no reference cycle and goes with its last reference.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 # Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
 next_number = count(0, -1).__next__
 
 
 class Handle:
-    """What registering a hook returns: ``remove()`` takes the hook away; as a context manager it does so at the end."""
+    """What registering a hook returns: ``remove()`` takes the hook away; as a context manager it does so at the end.
+
+    It holds the dictionary of hooks weakly. ``hook``: what to enter there; PyTorch's ``RemovableHandle(hooks_dict)`` leaves
+    that to its maker. ``extra_dict``: a dictionary, or several, from which the handle's number is to be taken as well.
+    """
 
     __module__ = "torch.utils.hooks"
-    next_id: ClassVar[Iterator[int]] = count()
+    next_id: ClassVar[int] = 0
 
-    def __init__(self, hooks: Any, hook: Any, *notes: Any) -> None:
-        """``hooks`` must be open to weak references.
-
-        ``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called.
-        """
-        self.id = next(Handle.next_id)
-        self._places = tuple([weakref.ref(each) for each in (hooks, *notes)])
-        hooks[self.id] = hook
+    def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
+        """``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called."""
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = Handle.next_id
+        Handle.next_id += 1
+        others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
+        self.extra_dict_ref = tuple([weakref.ref(each) for each in (*others, *notes)])
+        if hook is not None:
+            hooks_dict[self.id] = hook
         for each in notes:
             each[self.id] = True
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone already."""
-        for each in self._places:
+        for each in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = each()
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __enter__(self) -> Handle:
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.hooks_dict_ref(), self.id, tuple(each() for each in self.extra_dict_ref)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.hooks_dict_ref = weakref.ref(HookList() if state[0] is None else state[0])
+        self.id = state[1]
+        Handle.next_id = max(Handle.next_id, self.id + 1)
+        self.extra_dict_ref = tuple(map(weakref.ref, state[2] if len(state) > 2 else ()))
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -81,6 +95,9 @@ def hooks_of(place: Any) -> Hooks:
         place.hooks = Hooks()
         if place.__class__ is AccumulateGrad:
             AccumulateGrad.hooked = True
+        elif place.__class__ is Output:  # these are run when the node is, which knows none of its results
+            known = place.node.__dict__.setdefault("result_hooks", {})
+            place.hooks = known.setdefault(place.position, place.hooks)
     return place.hooks
 
 
@@ -104,7 +121,9 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
+    result_hooks: dict[int, Hooks] | None = None  # the hooks of its results, by position, if it has several
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:

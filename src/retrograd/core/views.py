@@ -25,11 +25,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from . import where
+from . import anomaly, where
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
+from .packing import before_writing
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
 #: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
@@ -191,6 +192,8 @@ def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: A
 
 def check_in_place(x: Tensor, recorded: bool) -> None:
     """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients."""
+    for tell in before_writing:
+        tell(x)
     if x._cell is None and not in_inference():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
@@ -402,10 +405,16 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
     )
-    text += (
-        " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
+    if anomaly.setting.enabled:
+        text += (
+            " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+            "question was changed in there or anywhere later. Good luck!"
+        )
+    else:
+        text += (
+            " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
     saved = where.describe(node.code, node.instruction)
     changed = where.describe(*cell[1]) if cell[1] else ""
     if saved:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import math
 import os
 import sys
 import warnings
@@ -37,7 +38,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 #: What is meant for the user; an error of another kind is a mistake of ours, of which the traceback is the best part.
-FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, MemoryError, Warning)
+FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, Warning)
 #: In whose frames nobody looks for a mistake in a program.
 OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
 
@@ -49,6 +50,8 @@ def brief(error: Exception) -> Exception | None:
     function's own. Where code of the user's was running below (a hook, a custom function), everything stays, and so it
     does if the environment says RETROGRAD_TRACEBACK=full.
     """
+    if isinstance(error, MemoryError):
+        return _no_memory(error)
     if not isinstance(error, FOR_USERS) or os.environ.get("RETROGRAD_TRACEBACK") == "full":
         return None
     entry = error.__traceback__
@@ -58,6 +61,16 @@ def brief(error: Exception) -> Exception | None:
             return None
         entry = entry.tb_next
     return error.with_traceback(None)
+
+
+def _no_memory(error: MemoryError) -> RuntimeError:
+    """PyTorch's error for memory that is not there; NumPy's tells how much was asked for."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    tried = (
+        "" if shape is None or dtype is None else f" you tried to allocate {math.prod(shape) * dtype.itemsize} bytes."
+    )
+    words = f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory:{tried}"
+    return RuntimeError(f"{words} Error code 12 (Cannot allocate memory)")
 
 
 def briefly(function: Callee) -> Callee:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import ml_dtypes
 import numpy
@@ -27,12 +27,13 @@ _SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 502
 WORDS = 624  # what the generator makes at a time
 
 
-class Maker(NamedTuple):
+class Maker:
     """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
 
-    make: Callable[[Array], Array]
-    each: int
-    together: int
+    __slots__ = ("each", "make", "together")
+
+    def __init__(self, make: Callable[[Array], Array], each: int, together: int) -> None:
+        self.make, self.each, self.together = make, each, together
 
 
 class Stream:
@@ -190,20 +191,20 @@ def _is_double(dtype: Any) -> bool:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        return stream.singles(_count(shape)).copy().reshape(shape)
+        return stream.singles(_count(shape)).reshape(shape).copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
     values = stream.doubles(_count(shape)) if _is_double(dtype) else stream.singles(_count(shape))
     if (low, high) != (0, 1):
         # PyTorch's x * (high - low) + low is rounded once, so it is calculated here in the next wider type.
-        kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, F64)
-        ends = numpy.asarray([low, high]).astype(kind)
-        values = (values.astype(wide) * (ends[1] - ends[0]).astype(wide) + ends[0].astype(wide)).astype(kind)
-    values = values.astype(dtype)
+        kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, numpy.float64)
+        least = kind.type(low)
+        values = (values.astype(wide) * wide(kind.type(high) - least) + wide(least)).astype(kind)
+    values = values.reshape(shape).astype(dtype)
     if dtype in (F16, BF16):
         values = numpy.where(values == numpy.asarray(high).astype(dtype), numpy.asarray(low).astype(dtype), values)
-    return values.reshape(shape)
+    return values
 
 
 def _part(dtype: Any) -> Any:
@@ -218,15 +219,20 @@ def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
     """Normal numbers. ``blocks=False``: one at a time whatever the size (as for non-contiguous tensors)."""
+    count = _count(shape)
+    if dtype is F32 and mean == 0 and std == 1:  # what is most common
+        if count < 16 or not blocks:
+            return normals_one_by_one(stream, count).reshape(shape).astype(F32)
+        if not count % 16:
+            return stream.numbers(count, BLOCKS[F32]).reshape(shape).copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
         return _complex_of(pairs, dtype)
-    count = _count(shape)
     if count >= 16 and blocks:
-        return _normal_blocks(stream, count, dtype, mean, std).reshape(shape)
+        return _normal_blocks(stream, shape, dtype, mean, std)
     found = normals_one_by_one(stream, count)
-    return (found if mean == 0 and std == 1 else found * std + mean).astype(dtype).reshape(shape)
+    return (found if mean == 0 and std == 1 else found * std + mean).reshape(shape).astype(dtype)
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
@@ -244,15 +250,15 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
     return out
 
 
-def _normal_blocks(stream: Stream, count: int, dtype: Any, mean: float, std: float) -> Array:
+def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
     short = dtype in (F16, BF16)  # calculated in float32, and without draws for what the last 16 replace
-    kind, rest = F32 if short else dtype, count % 16
-    out = numpy.empty(count, dtype)
-    out[: count - rest] = _scaled(stream.numbers(count - rest, BLOCKS[kind]), mean, std)
+    kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
+    flat, rest = out.reshape(-1), out.size % 16
+    flat[: out.size - rest] = _scaled(stream.numbers(out.size - rest, BLOCKS[kind]), mean, std)
     if rest:
         if not short:
             stream.words(rest * BLOCKS[kind].each)
-        out[-16:] = _scaled(stream.numbers(16, BLOCKS[kind]), mean, std)
+        flat[-16:] = _scaled(stream.numbers(16, BLOCKS[kind]), mean, std)
     return out
 
 
@@ -265,14 +271,17 @@ def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high:
     span, count = high - low, _count(shape)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
-    values = words if span >= 2**64 else words % numpy.uint64(span) + numpy.uint64(low % 2**64)
-    return values.view(numpy.int64).astype(dtype).reshape(shape)
+    values = words if span >= 2**64 else words % numpy.uint64(span)
+    if low and span < 2**64:
+        values = values + numpy.uint64(low % 2**64)
+    return values.reshape(shape).view(numpy.int64).astype(dtype)
 
 
 #: The whole numbers up to which a float has no gaps.
 _EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
 
 
+@lru_cache
 def bounds(dtype: Any) -> tuple[float, float]:
     """The least and the greatest number of a dtype."""
     dtype = numpy.dtype(dtype)
@@ -303,7 +312,7 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
     count = _count(shape)
     words = _long_words(stream.words(2 * count)) if dtype.itemsize == 8 else stream.words(count)
-    return (words % numpy.uint64(span)).astype(dtype).reshape(shape)
+    return (words % numpy.uint64(span)).reshape(shape).astype(dtype)
 
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
@@ -322,7 +331,7 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any) -> Arr
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
         return (draws.reshape(p.shape) < p).astype(dtype)
-    return (stream.doubles(_count(shape)) < p).astype(dtype).reshape(shape)
+    return (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:

@@ -218,7 +218,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
     return tensor
 
 
-def _old(function: Filled) -> Filled:
+def _old(function: Any) -> Filled:
     """The name without an underscore, which warns."""
     new, old = function.__name__, function.__name__[:-1]
 

@@ -106,7 +106,8 @@ class Text:
 
     ``public``: whether users call it, as a ``"function"`` or ``"method"``. ``over``: whether the first operand is
     overwritten. ``every``: what is appended to the name of each result; ``shown``: of those that become tensors;
-    ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself.
+    ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself;
+    ``records``: whether there is anything to record.
     """
 
     def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
@@ -115,6 +116,7 @@ class Text:
         gives = None if front is None else front.gives
         self.every = ["", *map(str, range(1, len(op.outputs)))]
         self.shown = self.every[:1] if gives is FIRST else self.every
+        self.records = op.has_rules and op.result is None
         self.single = not op.several and (not op.outputs or op.differentiable == 1)
         several = f"({', '.join(f'_y{k}' for k in self.shown)})"
         self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
@@ -249,15 +251,28 @@ class Text:
         if needed:
             done.append(f"if not ({needed}): raise ValueError")
         done.append(f"{', '.join(f'_r{k}' for k in self.every)} = {call}")
-        if op.several:
-            done += [f"_y = views_of({self.names[0]}, _r)", "if not recording(): return _y", *self.record_several()]
-        elif op.kind == "view":
-            done += [*self.view_result(), *self.record()]
+        done += (
+            self.several_results() if op.several else self.view_result() if op.kind == "view" else self.fresh_results()
+        )
+        watched = []
+        if self.records:
+            noted = self.record_several() if op.several else self.record()
+            done += ["if _m is True:", *_lines(*noted, f"return {self.returned}")]
+            watched = ["    else:", *_lines(*_lines(*self.watched()))]
         else:
-            done += [*self.fresh_results(), *self.record()]
-        # What is left to others is called outside the handler, so that an error raised there does not drag this one along.
-        lines += [*self.operands(), "    try:", *_lines(*_lines(*done, f"return {self.returned}"))]
-        return _brief([*lines, "    except Exception: pass", f"    {self.slow}"])
+            done.append(f"return {self.returned}")
+        # What is left to others is called outside the handler, so that an error raised there does not drag this one along,
+        # and what a hook raises is not taken for a reason to try another way.
+        lines += [*self.operands(), "    try:", *_lines(*_lines(*done)), "    except Exception: pass"]
+        return _brief([*lines, *watched, f"    {self.slow}"])
+
+    def watched(self) -> list[str]:
+        """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``modes.WATCHED``)."""
+        operands, params = range(self.count), [self.values[each] for each in self.op.params]
+        outs = ["*_y"] if self.op.several else [f"_y{k}" if k in self.shown else f"_r{k}" for k in self.every]
+        parts = (self.names, [f"_a{i}" for i in operands], params, [f"_n{i}" for i in operands], outs)
+        given = ", ".join("(" + "".join(f"{each}, " for each in part) + ")" for part in parts)
+        return [f"watched(op, {given})", f"return {self.returned}"]
 
     def call(self) -> tuple[str, str]:
         """What must hold for a result to be calculated (nothing: an empty string), and the expression that does it."""
@@ -284,12 +299,16 @@ class Text:
             lines += [f"_y{k} = new(Tensor)", f"_y{k}._array = _r{k}"]
             lines.append(f"_y{k}._view = _y{k}._grad = _y{k}._node = _y{k}._count = None")
         uncounted = f"    if in_inference(): {' = '.join(f'_y{k}._count' for k in self.shown)} = ()"
-        return [*lines, "if not recording():", uncounted, f"    return {self.returned}"]
+        return [*lines, "_m = recording()", "if not _m:", uncounted, f"    return {self.returned}"]
+
+    def several_results(self) -> list[str]:
+        return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
 
     def view_result(self) -> list[str]:
         first = self.names[0]
         return [
-            f"if not recording(): return view_of({first}, _r)",
+            "_m = recording()",
+            f"if not _m: return view_of({first}, _r)",
             f"_y, _b, _c = new(Tensor), {first}._view, {first}._count",
             f"if _c is None: _c = {first}._count = [0, None]",
             "_y._array, _y._count, _y._seen = _r, _c, _c[0]",
@@ -305,7 +324,7 @@ class Text:
         op, lines, first = self.op, self.head(), self.names[0]
         if op.several or op.outputs or op.kind == "view" or op.result is not None:
             return _brief([*lines, f"    {self.slow}"])
-        lines += [*self.operands(), f"    _x = {first}._count", "    if not _x:"]
+        lines += [f"    if before_writing: {self.slow}", *self.operands(), f"    _x = {first}._count", "    if not _x:"]
         lines += [f"        if _x is not None: {self.slow}", f"        _x = {first}._count = [0, None]"]
         if op.has_rules:
             lines += ["    _w = recording()", "    if _w:", *_lines(*_lines(*self.places()))]
@@ -328,7 +347,7 @@ class Text:
         """Lines that find the places of the operands, and whether the call is to be recorded (``_w``).
 
         Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
-        hooks, and what shares its memory.
+        hooks, what shares its memory, and what has to be shown to hooks (see ``modes.WATCHED``).
         """
         op, first = self.op, self.names[0]
         leaf = f"_b._node.__class__ is Leaf or (_b._node is None and {first}._node is not None)"
@@ -337,8 +356,8 @@ class Text:
         for i, name in enumerate(self.names[1:], 1):
             number = f"None if _a{i} is {name} else " if self.if_tensor(i) else ""
             lines.append(f"_n{i} = {number}{name}._node if {name}._view is None else current({name})")
-        lines.append(f"_w = {' or '.join(f'_n{i} is not None' for i in range(self.count))}")
-        strange = ["_d.kind != 'f'"]
+        lines.append(f"if {' and '.join(f'_n{i} is None' for i in range(self.count))}: _w = False")
+        strange = ["_w is not True", "_d.kind != 'f'"]
         strange.append("_n0 is not None and (_n0.__class__ is Leaf or _n0.hooks is not None)")
         kept = {each.index for each in op.saved() if each.kind == "tensor"}
         strange += [f"{self.if_tensor(i)}{self.names[i]}._count is _x" for i in kept if i]
@@ -377,8 +396,6 @@ class Text:
     def record(self) -> list[str]:
         """Lines that make the node."""
         op = self.op
-        if not op.has_rules or op.result is not None:
-            return []
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
         every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
         every += _lines(*self.saves(None))

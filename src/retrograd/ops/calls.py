@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, where
+from ..core import anomaly, devices, dtypes, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
+from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from ..core.where import warn
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .saved import in_order, packed_class
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
@@ -204,6 +206,8 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
+        if not -(2**63) <= value < 2**64:
+            raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
     return np.asarray(value).astype(dtype)
 
@@ -246,6 +250,8 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
+    if anomaly.setting.enabled:
+        anomaly.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
@@ -257,9 +263,27 @@ def record(
     return node
 
 
+def watched(
+    op: Any,
+    tensors: tuple[Any, ...],
+    arrays: tuple[Any, ...],
+    params: tuple[Any, ...],
+    edges: tuple[Any, ...],
+    outs: tuple[Any, ...],
+) -> None:
+    """Record a call whose results are there already, made by a generated caller that leaves recording to us.
+
+    ``outs``: Tensors, or arrays for those that nobody gets to see.
+    """
+    if any(edge is not None for edge in edges):
+        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
+        record(op, tensors, arrays, params, outs, edges)
+
+
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` what the rules of the edges in use need."""
-    for each in op.saved():
+    """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
+    hooks = saving_hooks()
+    for each in op.saved() if hooks is None else in_order(op.saved()):
         if not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name
@@ -284,7 +308,13 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(INFERENCE_SAVED)
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
+            if hooks is not None and isinstance(source, Tensor):
+                if not shared:  # converted, or what is overwritten: at the operand's place all the same
+                    source = at_place(value, [0, None], node.edges[each.index] if each.kind == "tensor" else None)
+                value = Packed(source, *hooks)
         setattr(node, f"s_{name}", value)
+    if hooks is not None:
+        node.__class__ = packed_class(type(node))
 
 
 INFERENCE_SAVED = (
@@ -312,6 +342,13 @@ def bare(x: Any) -> bool:
         and x._array.__class__ is numpy.ndarray
         and not (recording() and (x._node is not None or (x._view is not None and x._view._node is not None)))
     )
+
+
+def at_hand(x: Any) -> bool:
+    """Whether the memory of ``x`` may be written at once: nothing to record, to refuse or to tell anybody."""
+    if not bare(x) or x._cell is None or before_writing:
+        return False
+    return x._array.base is None or 0 not in x._array.strides  # of which elements might meet
 
 
 def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Tensor:

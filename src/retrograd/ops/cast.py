@@ -336,8 +336,11 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self._array.ndim == 0 else self.flip(0)
 
 
+@briefly
 def _contains(self: Tensor, element: Any) -> bool:
-    if isinstance(element, (Tensor, int, float, complex)):
+    if isinstance(element, Tensor):
+        return bool(element.eq(self).any())
+    if isinstance(element, (int, float, complex)):
         return bool(self.eq(element).any())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
 

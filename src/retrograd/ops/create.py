@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -36,17 +37,25 @@ def place_of(device: Any) -> Any:
 
 def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     """A shape given as ints, as one sequence of ints, or by the name ``size``."""
+    for each in size:
+        if each.__class__ is not int or each < 0:
+            break
+    else:
+        if size:
+            return size
     if not size:
         size = (named,)  # and None, where nothing was given at all, is no shape
     if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
         size = tuple(size[0])
     if size and isinstance(size[0], bool):
         raise TypeError("a size must be an int, not a bool")
-    found = tuple(int(each.__index__()) for each in size)
+    found = tuple([int(each.__index__()) for each in size])
     if found and min(found) < 0:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(found)}: {list(found)}")
+    if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
     return found
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
+
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.where import warn
-from .random import bernoulli_
+from ..kernels import random as draws
+from .arithmetic import mul
+from .promote import F32, F64
+from .random import bernoulli_, default_generator
 from .shape import squeeze, unsqueeze
 from .table import op, surface
 
@@ -31,13 +36,24 @@ def _zero(input: Tensor) -> Tensor:
     return wrap(module_of(input._array).zeros((), input._array.dtype))
 
 
+def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
+    """1 / (1 - p) for what stays and 0 for what goes."""
+    if p == 1:
+        return _zero(input)
+    array = input._array
+    if feature or array.dtype not in (F32, F64) or not array.flags.c_contiguous or module_of(array) is not numpy:
+        return _kept(input, p, feature).div_(1 - p)
+    kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
+    return wrap(numpy.divide(kept, 1 - p, kept))
+
+
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input._array.size == 0:
         return input
-    factor = _zero(input) if p == 1 else _kept(input, p, feature).div_(1 - p)
-    return input.mul_(factor) if inplace else input * factor
+    factor = _factor(input, p, feature)
+    return input.mul_(factor) if inplace else mul(input, factor)
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:

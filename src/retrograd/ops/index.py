@@ -16,7 +16,7 @@ from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
 from ..core.where import brief, warn
 from ..kernels import indexing
-from .calls import bare
+from .calls import at_hand, bare
 from .data import array_of
 from .inner import expand
 from .overwrite import fill_with_
@@ -425,7 +425,7 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 
 def _assigned(x: Tensor, index: Any, value: Any) -> bool:
     """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
-    if not bare(x) or x._cell is None:
+    if not at_hand(x):
         return False
     array, given = x._array, value
     if value.__class__ not in NUMBERS:
@@ -445,8 +445,6 @@ def _assigned(x: Tensor, index: Any, value: Any) -> bool:
         key = _picks_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):
             return False
-    if array.base is not None and 0 in array.strides:
-        return False
     try:
         array[key] = given
     except Exception:  # the readable way says what is wrong

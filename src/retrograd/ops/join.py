@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes, where
+from ..core import anomaly, dtypes, where
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import recording
@@ -72,6 +72,8 @@ def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> T
             node.edges, node.number = edges, next_number()
             node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
             node.code, node.instruction = where.caller()
+            if anomaly.setting.enabled:
+                anomaly.note(node)
             for name, value in facts.items():
                 setattr(node, name, value)
             out._node = node
@@ -544,7 +546,7 @@ def _as_one(operands: list[Any]) -> list[Any]:
     """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
     target = common_dtype(operands[1:])
     return [operands[0]] + [
-        each.to(target) if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(target.numpy))
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy))
         for each in operands[1:]
     ]
 

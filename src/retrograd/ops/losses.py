@@ -9,16 +9,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dtypes import of, scalar_name, unsupported
+from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
+from .calls import check_cast
 from .compare import eq, ne
 from .create import ones_like, zeros_like
 from .elementary import exp, log
 from .join import where_
+from .promote import common_dtype
 from .reduce import mean, norm, sum
 from .rounding import clamp_min, minimum
 from .shape import broadcast_tensors, unsqueeze
@@ -224,7 +226,7 @@ _second_order(
 )
 
 
-def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both in one shape, with PyTorch's warning if they are not."""
     if input._array.shape == target._array.shape:
         return input, target
@@ -232,7 +234,18 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
         "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
     )
-    return broadcast_tensors(input, target)
+    x, y = broadcast_tensors(input, target)
+    return x, y
+
+
+def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
+    """Both in the dtype in which they are calculated together, which the dtype of the ``result`` must be able to hold."""
+    if x.dtype is y.dtype:
+        return x, y
+    common = common_dtype((x, y))
+    if result is not None:
+        check_cast(common, result)
+    return x.to(common), y.to(common)
 
 
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
@@ -256,7 +269,7 @@ def mse_loss(
     tensor(2.)
     """
     how = chosen(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _alike(*_pair(input, target))
     if weight is None:
         found: Tensor = mse_loss_block(x, y, how, 0.0)
         return found
@@ -280,7 +293,7 @@ def smooth_l1_loss(
 ) -> Tensor:  # fmt: skip
     """Squares for differences below ``beta``, absolute values above, joined smoothly (arXiv 1504.08083)."""
     how = chosen(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    x, y = _alike(*_pair(input, target))
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -297,10 +310,9 @@ def huber_loss(
     x, y = _pair(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is None:
-        found: Tensor = huber_loss_block(x, y, how, float(delta))
-        return found
-    return _weighted(huber_loss_block(x, y, "none", float(delta)), weight, input, how, by_weight=False)
+    found: Tensor = huber_loss_block(*_alike(x, y, x.dtype), how if weight is None else "none", float(delta))
+    found = found.to(input.dtype)
+    return found if weight is None else _weighted(found, weight, input, how, by_weight=False)
 
 
 def soft_margin_loss(
@@ -308,10 +320,10 @@ def soft_margin_loss(
 ) -> Tensor:
     """``log(1 + exp(-target * input))`` for targets 1 and -1."""
     how = chosen(size_average, reduce, reduction)
-    if not target.is_floating_point() and not target.is_complex():
-        target = target.to(input.dtype)
-    found: Tensor = soft_margin_loss_block(input, target, how, 0.0)
-    return found
+    if input.dtype.category < FLOATING:
+        check_cast(float32, input.dtype)
+    found: Tensor = soft_margin_loss_block(*_alike(input, target, input.dtype), how, 0.0)
+    return found.to(input.dtype)
 
 
 # -- Cross entropy of two classes ------------------------------------------------------------------------------------
@@ -496,8 +508,9 @@ def binary_cross_entropy_with_logits(
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    found: Tensor = bce_with_logits_block(input, target, weight, pos_weight, how)
-    return found
+    x, y = _alike(input, target, target.dtype) if input.is_floating_point() else (input, target)
+    found: Tensor = bce_with_logits_block(x, y, weight, pos_weight, how)
+    return found.to(target.dtype)
 
 
 #: How PyTorch's own functions take a reduction: by number.

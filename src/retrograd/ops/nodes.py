@@ -18,10 +18,12 @@ import numpy
 from ..core import dtypes, where
 from ..core.levels import LEVEL, level_of
 from ..core.node import AccumulateGrad, LoneNode, Node
+from ..core.packing import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
+from .saved import OfNode, in_order
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
@@ -46,6 +48,9 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     for each in every:
         if (shown := _shown(each)) is not None:
             body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+            if _is_array(each):
+                body[f"_raw_saved_{shown}"] = property(_raw_getter(each))
+    body["arrays"] = in_order([each for each in kept if _is_array(each)])
     if None in op.rules:
         body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node
@@ -111,8 +116,21 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     return saved
 
 
+def _raw_getter(each: Any) -> Callable[[Any], Any]:
+    return lambda node: OfNode(node, each.name, lambda: lift(node, each, getattr(node, f"s_{each.name}")))
+
+
 def lift(node: Any, each: Any, value: Any) -> Any:
     """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
+    if value.__class__ is Packed:
+        found = value.unpack()
+        array = found._array
+        place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
+        return (
+            found
+            if place is None or array.dtype.kind not in "fcV" or each.constant
+            else at_place(array, [0, None], place)
+        )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
     cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")

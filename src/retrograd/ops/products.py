@@ -15,6 +15,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.where import warn
 from .cast import clone, contiguous
 from .inner import expand
 from .matrices import into
@@ -555,16 +556,16 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
     """The cross product of vectors of size 3 along ``dim``."""
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    at = dimension(dim, input._array.ndim)
+    if input._array.shape[at] != 3 or other._array.shape[at] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[at]} and "
+            f"{other._array.shape[at]}"
+        )
     error = broadcast_error((input, other))
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
-    at = dimension(dim, len(shape))
-    if shape[at] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[dim]} and "
-            f"{other._array.shape[dim]}"
-        )
     found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
     return into(out, found)
 
@@ -572,6 +573,11 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
     if dim is None:
+        warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a "
+            "future release."
+        )
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -13,11 +13,12 @@ from ..core import devices, dtypes
 from ..core.dtypes import c_name
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor, preserve_format, strided, wrap
+from ..core.views import bump
 from ..core.where import briefly
 from ..kernels import random as draws
-from .calls import modify, write_array
+from .calls import at_hand, modify, write_array
 from .create import alike, dtype_of, made, sizes_of
-from .promote import mismatch
+from .promote import F32, F64, mismatch
 from .table import op, surface
 
 
@@ -129,7 +130,9 @@ def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = No
     if out is not None:
         write_array(out, array)
         return out
-    place = devices.as_device(device)
+    place = devices.get_default_device() if device is None else devices.as_device(device)
+    if place is devices.CPU and requires_grad is False:
+        return wrap(array)
     return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
 
 
@@ -138,8 +141,9 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        kind = dtype_of(name, dtype)
-        _check_floating(name, kind)
+        kind = dtypes.default.floating.numpy if dtype is None else dtype_of(name, dtype)
+        if dtype is not None:
+            _check_floating(name, kind)
         return _drawn(sample(_stream(generator), sizes_of(name, shape, size), kind), device, requires_grad, out)
 
     def create_like(
@@ -308,7 +312,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """1 with the probability that the element says."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
-    if np.any((self < 0) | (self > 1)):
+    if ((self < 0) | (self > 1)).any():
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
             "please report an enhancement request to PyTorch.)"
@@ -422,6 +426,10 @@ _OVERWRITE = {
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
     array = x._array
+    if at_hand(x) and array.flags.c_contiguous and array.dtype in (F32, F64):
+        array[...] = sample(array.shape)
+        bump(x)
+        return x
     order = by_memory(array)
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))

@@ -144,6 +144,11 @@ def mean(
     if axis is not None or keepdims:
         dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
+        if dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+                f"Got: {dtypes.scalar_name(dtype)}"
+            )
         input = input.to(dtype)
     if dim is None and not keepdim:
         return mean_all(input, out=out)

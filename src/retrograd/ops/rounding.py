@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
+from ..core.dtypes import converted
 from ..core.tensor import Tensor
 from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
@@ -161,13 +162,15 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
-        self = np.maximum(self, _bound(np, min, self.dtype))
-    return self if max is None else np.minimum(self, _bound(np, max, self.dtype))
+        self = np.maximum(self, _limit(np, min, self.dtype))
+    return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
 
 
-def _bound(np: Any, bound: Any, dtype: Any) -> Any:
-    """A number as an array of ``dtype``."""
-    return np.asarray(bound, dtype) if dtype.kind == "f" else np.asarray(bound).astype(dtype)
+def _limit(np: Any, value: Any, dtype: Any) -> Any:
+    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
+    if dtype.kind == "f":
+        return np.asarray(value, dtype)
+    return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
 @pointwise(
@@ -224,13 +227,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is below."""
-    return np.maximum(self, _bound(np, bound, self.dtype))
+    return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Each element, or the bound where it is above."""
-    return np.minimum(self, _bound(np, bound, self.dtype))
+    return np.minimum(self, _limit(np, bound, self.dtype))
 
 
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]

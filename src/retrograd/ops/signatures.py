@@ -192,7 +192,7 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
         except Misfit as error:
             said[each] = str(error)
         else:
-            return None
+            return f"This overload of {name} is deprecated:\n\t{name}{_spaced(each)}" if each.hidden else None
     if len(known) == 1:
         return said[known[0]]
     count = len(args) + len(named)

@@ -224,7 +224,7 @@ def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "", ove
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
     whether it overwrites its first tensor.
     """
-    space = {"public": public, "over": over}
+    space = {"public": public, "over": over, "watched": calls.watched}
     made = unwritten(name or op.name, lambda function: specialise(op, function, slow), space)
     made.__doc__ = op.doc
     made.__module__ = "retrograd"

@@ -1,5 +1,7 @@
 """The modules by topic, as ``torch.nn.modules``."""
 
+# ruff: noqa: F403 - each topic says itself what it exports
+
 from __future__ import annotations
 
 from ...core.absent import absent
@@ -27,17 +29,53 @@ from . import (
     upsampling,
     utils,
 )
+from .activation import *
+from .adaptive import *
+from .batchnorm import *
+from .channelshuffle import *
+from .container import *
+from .conv import *
+from .distance import *
+from .dropout import *
+from .flatten import *
+from .fold import *
+from .instancenorm import *
+from .lazy import *
+from .linear import *
+from .loss import *
+from .module import *
+from .normalization import *
+from .padding import *
+from .pixelshuffle import *
+from .pooling import *
+from .sparse import *
+from .upsampling import *
 
-_TOPICS = (
-    module, container, linear, conv, pooling, padding, activation, dropout, loss, distance, flatten, fold, pixelshuffle,
-    channelshuffle, upsampling, batchnorm, instancenorm, normalization, sparse, adaptive, lazy,
-)  # fmt: skip
 __all__: list[str] = []
-for _topic in _TOPICS:
-    for _name in _topic.__all__:
-        _value = getattr(_topic, _name)
-        globals()[_name] = _value
-        __all__.append(_name)
-        if isinstance(_value, type):  # shown as PyTorch's; how such classes are pickled: Module.__reduce_ex__
-            _value.__module__ = _topic.__name__.replace("retrograd", "torch", 1)
+__all__ += module.__all__
+__all__ += container.__all__
+__all__ += linear.__all__
+__all__ += conv.__all__
+__all__ += pooling.__all__
+__all__ += padding.__all__
+__all__ += activation.__all__
+__all__ += dropout.__all__
+__all__ += loss.__all__
+__all__ += distance.__all__
+__all__ += flatten.__all__
+__all__ += fold.__all__
+__all__ += pixelshuffle.__all__
+__all__ += channelshuffle.__all__
+__all__ += upsampling.__all__
+__all__ += batchnorm.__all__
+__all__ += instancenorm.__all__
+__all__ += normalization.__all__
+__all__ += sparse.__all__
+__all__ += adaptive.__all__
+__all__ += lazy.__all__
+
+for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
+__all__ += ["utils"]
 __getattr__ = absent(__name__)

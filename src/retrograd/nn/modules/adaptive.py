@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...core.absent import absent
 from ...core.tensor import Tensor
-from ...ops.join import cat
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -78,7 +78,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         places = target.new_empty(size)
         used = 0
         for cluster, (low, high) in enumerate(zip([0, *self.cutoffs], self.cutoffs, strict=False)):
-            rows = ((target >= low) & (target < high)).nonzero().squeeze()
+            rows = (target >= low).logical_and(target < high).nonzero().squeeze()
             if rows.numel() == 0:
                 continue
             if cluster == 0:
@@ -119,11 +119,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def log_prob(self, input: Tensor) -> Tensor:
         """The log-probabilities of all classes."""
         head = F.log_softmax(self.head(input), dim=1)
-        parts = [head[:, : self.shortlist_size]]
-        for cluster in range(self.n_clusters):
+        found = head.new_empty((head.size(0), self.n_classes))
+        found[:, : self.shortlist_size] = head[:, : self.shortlist_size]
+        for cluster, (low, high) in enumerate(pairwise(self.cutoffs)):
             local = F.log_softmax(self.tail[cluster](input), dim=1)
-            parts.append(local + head[:, self.shortlist_size + cluster].unsqueeze(1))
-        return cat(parts, 1)
+            found[:, low:high] = local + head[:, self.shortlist_size + cluster].unsqueeze(1)
+        return found
 
     def predict(self, input: Tensor) -> Tensor:
         """The most probable class; clusters are looked into only where they win."""

@@ -26,7 +26,7 @@ class _Listed(Module):
         return index % size
 
     def _renumber(self, modules: Iterable[Any]) -> None:
-        self._modules = {str(place): module for place, module in enumerate(modules)}  # type: ignore[assignment]
+        self._modules = {str(place): module for place, module in enumerate(modules)}
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -51,9 +51,11 @@ class Sequential(_Listed):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        named = args[0] if len(args) == 1 and isinstance(args[0], OrderedDict) else None
-        for name, module in named.items() if named is not None else enumerate(args):
-            self.add_module(name if named is not None else str(name), module)
+        named: Any = args[0] if len(args) == 1 and isinstance(args[0], OrderedDict) else None
+        if named is None:
+            named = {str(place): module for place, module in enumerate(args)}
+        for name, module in named.items():
+            self.add_module(name, module)
 
     def _name(self, index: Any) -> str:
         return next(islice(self._modules, self._place(index), None))

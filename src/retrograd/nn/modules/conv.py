@@ -250,7 +250,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         bias = given.pop("bias", True)
         super().__init__(0, 0, kernel_size, bias=False, **given)
-        place = {name: given.get(name) for name in ("device", "dtype")}
+        place: Any = {name: given.get(name) for name in ("device", "dtype")}
         self.weight = UninitializedParameter(**place)
         self.out_channels = out_channels
         if bias:

@@ -102,28 +102,36 @@ def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``module.forward`` with all hooks around it."""
-    called: set[int] = set()
+    run = _Run()
     try:
-        return _call(module, args, kwargs, called)
+        return _call(module, args, kwargs, run)
     except Exception:
-        _call_always(module, args, kwargs, called)
+        _call_always(module, args, kwargs, run)
         raise
 
 
-def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> Any:
+class _Run:
+    """How far a call has come: its result so far, and which of the hooks that are always called have been."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.called: set[int] = set()
+
+
+def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run) -> Any:
     args, kwargs = _before(module, args, kwargs)
     own, old = _backward_hooks(module)
     before = [*BACKWARD_BEFORE.values(), *module._backward_pre_hooks.values()]
     around = BackwardHook(module, own, before) if own or before else None
     if around is not None:
         args = around.setup_input_hook(args)
-    result = module.forward(*args, **kwargs)
+    result = run.result = module.forward(*args, **kwargs)
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if always:
-            called.add(number)
+            run.called.add(number)
         found = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
         if found is not None:
-            result = found
+            result = run.result = found
     if around is not None:
         if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
@@ -166,13 +174,13 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
             yield number, hook, number in with_kwargs, number in always
 
 
-def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]) -> None:
+def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run) -> None:
     """After an error: call those hooks that are to be called even then, and have not been."""
     for number, hook, with_kwargs, always in _forward_hooks(module):
-        if not always or number in called:
+        if not always or number in run.called:
             continue
         try:
-            hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
+            hook(module, args, kwargs, run.result) if with_kwargs else hook(module, args, run.result)
         except Exception as error:
             whose = "global module" if number in FORWARD else "module"
             warnings.warn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 from ...core.absent import absent
@@ -23,11 +22,6 @@ class LazyModuleMixin:
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)  # type: ignore[attr-defined]
         self._initialize_hook = self.register_forward_pre_hook(  # type: ignore[attr-defined]
             self._infer_parameters, with_kwargs=True
-        )
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at "
-            "any moment.",
-            stacklevel=3,
         )
 
     def _lazy_load_hook(

@@ -68,6 +68,7 @@ class Module(Stateful):
     """
 
     training: bool
+    _is_full_backward_hook: bool | None
     call_super_init: ClassVar[bool] = False
     dump_patches: ClassVar[bool] = False
     T_destination: ClassVar[Any] = Mapping
@@ -123,9 +124,9 @@ class Module(Stateful):
                 self._forget(name, "_parameters")
                 self.register_parameter(name, value)
                 return
-            if isinstance(value, Buffer):
-                if "_buffers" not in space:
-                    raise AttributeError("cannot assign buffer before Module.__init__() call")
+            if isinstance(value, Buffer) and "_buffers" not in space:
+                raise AttributeError("cannot assign buffer before Module.__init__() call")
+            if isinstance(value, Buffer) and name not in self._parameters and name not in self._modules:
                 self._forget(name, "_buffers")
                 self.register_buffer(name, value, getattr(value, "persistent", True))
                 return

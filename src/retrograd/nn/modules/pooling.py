@@ -20,7 +20,7 @@ Ratios = float | Sequence[float]
 class _Pooling(Module):
     """Pools with windows that move on by their own size unless said otherwise."""
 
-    def _settle(self) -> None:
+    def _settle(self: Any) -> None:
         if self.stride is None:
             self.stride = self.kernel_size
 

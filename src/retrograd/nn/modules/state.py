@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from ...core.modes import no_grad
 from ...core.node import Handle
-from ...core.size import Size
 from ...core.tensor import Tensor
 from ..parameter import Parameter, is_lazy
 
@@ -29,8 +28,6 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-    __str__ = __repr__
 
 
 IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
@@ -233,12 +230,12 @@ def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) 
             f"received {type(value)}"
         )
     if not is_lazy(own):
-        if not own._array.ndim and value._array.ndim == 1 and not assign:
+        if not own.ndim and len(value.shape) == 1 and not assign:
             value = value[0]
-        if value._array.shape != own._array.shape:
+        if value.shape != own.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {Size(value._array.shape)} from checkpoint, the shape "
-                f"in current model is {own.shape}."
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current "
+                f"model is {own.shape}."
             )
     try:
         with no_grad():

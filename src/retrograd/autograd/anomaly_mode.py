@@ -1,0 +1,58 @@
+"""``detect_anomaly`` and ``set_detect_anomaly``; what they switch on is in ``core/anomaly.py``."""
+
+from __future__ import annotations
+
+from ..core.absent import absent, listed
+from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from ..core.where import warn
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection on or off: at once as a function, for a block as a context manager.
+
+    While it is on, an error in a backward pass is preceded by a warning that shows where the operation concerned was
+    recorded, and with ``check_nan`` a NaN that an operation's derivative makes is an error.
+    """
+
+    __module__ = "torch.autograd.anomaly_mode"
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        set_anomaly_enabled(self.prev, self.prev_check_nan)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """Within this block, find out which operation makes a backward pass fail, or makes the first NaN in it.
+
+    The error names the operation and its line in the program, and shows the values around the first NaN. It costs time:
+    for debugging only.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(2, requires_grad=True)
+    >>> (x.sqrt() * 0).sum().backward()
+    >>> x.grad
+    tensor([nan, nan])
+    """
+
+    __module__ = "torch.autograd.anomaly_mode"
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        self.check_nan = check_nan
+        warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+        )
+
+    def __enter__(self) -> None:
+        set_anomaly_enabled(True, self.check_nan)
+
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,686 @@
+"""``gradcheck`` and ``gradgradcheck``: derivatives compared with differences of the function itself.
+
+A *step* changes one input by a small amount there and back; what the outputs change by, over twice the amount, is a row of
+the numerical Jacobian (slow mode), or the Jacobian times a random vector (fast mode). A Jacobian has one row for each element
+of an input, one column for each of an output. Complex outputs are checked as two functions with real ones, and in forward
+mode complex inputs likewise. Knows nothing of nodes: it calls what users call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from .. import autograd
+from ..core.absent import absent, listed
+from ..core.dtypes import complex64, complex128, float32, float64, promote_types
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..ops.random import Generator
+from ..ops.table import FUNCTIONS
+from .function import Function
+
+F: Any = SimpleNamespace(**FUNCTIONS)
+
+
+class GradcheckError(RuntimeError):
+    """Derivatives are not what differences of the function say."""
+
+    __module__ = "torch.autograd.gradcheck"
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of ``func`` agree with differences, for all ``inputs`` that require a gradient.
+
+    Args:
+        func: takes the inputs, gives a Tensor or several.
+        inputs: a Tensor or a tuple; those that require a gradient should be of double precision.
+        eps: the size of the steps. ``atol``, ``rtol``: how much the Jacobians may differ, as in :func:`allclose`.
+        raise_exception: raise GradcheckError where they differ; else return False.
+        nondet_tol: how much two backward passes may differ.
+        check_undefined_grad: check that no gradient at an output counts as zeros.
+        check_grad_dtypes: check that gradients have the dtype of their inputs.
+        check_batched_grad: check gradients given in batches.
+        check_forward_ad, check_backward_ad: which of the modes to check.
+        fast_mode: compare products with random vectors instead of whole Jacobians.
+        masked: of no meaning for dense tensors.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradcheck(lambda x: x.sin() * x, x)
+    True
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html.
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    check = _Check(eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+    given = _as_tuple(inputs)
+    _check_inputs(given)
+    try:
+        result = func(*given)
+        if check_backward_ad:
+            check.backward(func, given, result)
+        if check_forward_ad:
+            check.forward(func, given)
+            if check_batched_forward_grad:
+                _check_batched_forward(func, given)
+        if check_backward_ad:
+            outputs = _differentiable(result)
+            if check_batched_grad:
+                for position, out in enumerate(outputs):
+                    _check_batched(given, out, position)
+            _check_zeros(outputs, given, bool(masked))
+            if check_undefined_grad:
+                _check_undefined(func, given)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the second derivatives of ``func`` agree with differences of its gradients.
+
+    ``grad_outputs``: the gradients at the outputs, by which the gradients are differentiated, too; random ones by default
+    (with gaps in memory if ``gen_non_contig_grad_outputs``). All else as for :func:`gradcheck`.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
+    given = _as_tuple(inputs)
+    if grad_outputs is None:
+        outputs = _differentiable(func(*given))
+        grads = tuple(_random_grad(each, gen_non_contig_grad_outputs) for each in outputs)
+    else:
+        grads = _as_tuple(grad_outputs)
+    wanted = [isinstance(each, Tensor) and each.requires_grad for each in (*given, *grads)]
+
+    def gradients(*args: Any) -> Any:
+        args = tuple(each.requires_grad_() if asked else each for each, asked in zip(args, wanted, strict=True))
+        points, sent = args[: len(given)], args[len(given) :]
+        by = [each for each, asked in zip(points, wanted, strict=False) if asked]
+        found = autograd.grad(_differentiable(func(*points)), by, sent, create_graph=True, allow_unused=True)
+        return tuple(each for each in found if each is not None)
+
+    return gradcheck(
+        gradients, given + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, fast_mode=fast_mode, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, masked=masked,
+    )  # fmt: skip
+
+
+# --- Arguments ------------------------------------------------------------------------------------------------------
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
+    return tuple(each for each in _as_tuple(outputs) if each.requires_grad)
+
+
+def _wanted(inputs: Iterable[Any]) -> list[Tensor]:
+    """The inputs that require a gradient."""
+    return [each for each in inputs if isinstance(each, Tensor) and each.requires_grad]
+
+
+def _is_float(tensor: Any) -> bool:
+    return tensor._array.dtype.kind in "fcV"
+
+
+def _check_inputs(inputs: tuple[Any, ...]) -> None:
+    for index, each in enumerate(inputs):
+        if not (isinstance(each, Tensor) and each.requires_grad):
+            continue
+        if each.dtype not in (float64, complex128):
+            warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+            )
+        if not all(step > 0 or size <= 1 for step, size in zip(each.stride(), each.shape, strict=True)):
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous on "
+                "the input before passing it to gradcheck."
+            )
+    if not _wanted(inputs):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+
+
+def _random_grad(like: Tensor, gaps: bool) -> Tensor:
+    """A random gradient at ``like``, between -1 and 1."""
+    dtype = like.dtype if _is_float(like) else float64
+    parts = (2,) if dtype.is_complex else ()
+    made = like.new_empty((*like.shape, *parts), dtype=_real(dtype)).uniform_(-1, 1)
+    if dtype.is_complex:
+        made = F.view_as_complex(made)
+    if gaps and made.numel() > 1:
+        made = made.repeat_interleave(2, -1)[..., ::2]
+    return made.requires_grad_()
+
+
+# --- Numerical Jacobians --------------------------------------------------------------------------------------------
+
+
+def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
+    """For each output of ``run``, what it changes by per unit if ``x`` (memory that ``run`` reads) makes a step."""
+    before = x.clone()
+    x.copy_(before - step)
+    low = run()
+    x.copy_(before + step)
+    high = run()
+    x.copy_(before)
+    found = []
+    for a, b in zip(low, high, strict=True):
+        for what in ("shape", "dtype"):
+            if getattr(a, what) != getattr(b, what):
+                at = f"on index {index} " if index is not None else ""
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed {at}by {eps}, but "
+                    f"got: {what}s {getattr(a, what)} and {getattr(b, what)}."
+                )
+        found.append(((b - a) / (2 * eps)).detach().reshape(-1))
+    return found
+
+
+def _derivative(
+    run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
+) -> list[Tensor]:
+    """The derivatives of the outputs along a real step; for complex ``x`` also along an imaginary one, joined."""
+    along = _difference(run, x, steps[0], eps, index)
+    if not x.is_complex():
+        return along
+    across = _difference(run, x, steps[1] * 1j, eps, index)
+    return [real + imaginary * 1j for real, imaginary in zip(along, across, strict=True)]
+
+
+def _running(func: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], Any]:
+    return lambda: tuple(each.clone() for each in _as_tuple(func(*inputs)))
+
+
+def _numerical_jacobians(
+    func: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Tensor], eps: float
+) -> list[list[Tensor]]:
+    """For each wanted input, its Jacobian with each output of floating-point or complex numbers."""
+    run = _running(func, inputs)
+    jacobians = []
+    for each in _wanted(inputs):
+        x = each.data
+        rows: list[list[Tensor]] = []
+        for index in itertools.product(*map(range, x.shape)):
+            rows.append(_derivative(run, x[index], (_full(x, eps), _full(x, eps)), eps, index))
+        jacobians.append([_rows(rows, k, out, each) for k, out in enumerate(outputs) if _is_float(out)])
+    return jacobians
+
+
+def _full(x: Tensor, value: float) -> Tensor:
+    return x.new_full((), value, dtype=_real(x.dtype))
+
+
+def _real(dtype: Any) -> Any:
+    return {complex128: float64, complex64: float32}.get(dtype, dtype)
+
+
+def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
+    """The ``k``-th of each row's parts, in one Jacobian."""
+    made = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
+    for number, row in enumerate(rows):
+        made[number] = row[k]
+    return made
+
+
+# --- Analytical Jacobians -------------------------------------------------------------------------------------------
+
+
+def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) -> list[list[Any]]:
+    """For each input, the gradients that the ``cotangents`` at ``output`` give."""
+    found = [
+        autograd.grad(output, inputs, each.reshape(output.shape), retain_graph=True, allow_unused=True)
+        for each in cotangents
+    ]
+    return [[None if row[k] is None else row[k].clone() for row in found] for k in range(len(inputs))]
+
+
+def _units(output: Tensor) -> Iterable[Tensor]:
+    """The unit vectors in the form of ``output``."""
+    for number in range(output.numel()):
+        unit = output.new_zeros(output.numel())
+        unit[number] = 1.0
+        yield unit
+
+
+class _Check:
+    """How to check; a mode is one of backward and forward."""
+
+    def __init__(
+        self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
+    ) -> None:
+        self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
+        self.undefined, self.dtypes, self.fast = undefined, dtypes, fast
+
+    # -- backward mode
+
+    def backward(self, func: Callable[..., Any], inputs: tuple[Any, ...], result: Any) -> None:
+        """Check gradients; a function with complex outputs as two with real ones."""
+        outputs = _as_tuple(result)
+        if not any(each.is_complex() for each in outputs):
+            self._backward(func, inputs, outputs, "")
+            return
+        complex_ones = [k for k, each in enumerate(_differentiable(outputs)) if each.is_complex()]
+        for part, taken in (("imaginary", F.imag), ("real", F.real)):
+            shown = _part_of_outputs(func, taken)
+            self._backward(shown, inputs, shown(*inputs), part, complex_ones)
+
+    def _backward(
+        self, func: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], part: str, complex_ones: Any = ()
+    ) -> None:
+        if not _differentiable(outputs):
+            self._check_constant(func, inputs, outputs)
+        elif self.fast:
+            self._backward_fast(func, inputs, outputs, part, complex_ones)
+        else:
+            graded = [k for k, each in enumerate(filter(_is_float, outputs)) if each.requires_grad]
+            numerical = _numerical_jacobians(func, inputs, outputs, self.eps)
+            for position, (k, out) in enumerate(zip(graded, _differentiable(outputs), strict=True)):
+                shown = f"the {part} part of complex outputs" if position in complex_ones else ""
+                analytical = self._jacobians(inputs, out)
+                for j, (a, rows) in enumerate(zip(analytical, numerical, strict=True)):
+                    if not self._close(a, rows[k], self.atol):
+                        raise GradcheckError(_mismatch(position, j, rows[k], a, shown))
+
+    def _backward_fast(
+        self, func: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], part: str, complex_ones: Any
+    ) -> None:
+        generator, wanted, graded = Generator(), _wanted(inputs), _differentiable(outputs)
+        tangents = [_random_steps(each, generator) for each in wanted]
+        cotangents = [_random_vector(each, generator) for each in graded]
+        numerical = _numerical_products(func, inputs, tangents, self.eps)
+        numerical = [[each for each, out in zip(row, outputs, strict=True) if out.requires_grad] for row in numerical]
+        for k, (out, cotangent) in enumerate(zip(graded, cotangents, strict=True)):
+            rows = self._jacobians(inputs, out, cotangent)
+            for j, (row, tangent) in enumerate(zip(rows, tangents, strict=True)):
+                n = (cotangent * numerical[j][k]).sum()
+                a = _dot(row.reshape(-1), tangent)
+                if not self._close(a, n, self.atol * _weight(tangent) * float(cotangent.sum())):
+                    shown = f"the {part} part of complex outputs" if k in complex_ones else ""
+                    slow = _numerical_jacobians(func, inputs, outputs, self.eps)[j]
+                    slow = [each for each, o in zip(slow, filter(_is_float, outputs), strict=True) if o.requires_grad]
+                    raise GradcheckError(
+                        _mismatch(k, j, n, a, shown) + self._slowly(slow[k], self._jacobians(inputs, out)[j])
+                    )
+
+    def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
+        """The Jacobian of ``output`` by each input; with a ``cotangent``, its product with that.
+
+        Computed twice, to see whether a backward pass gives the same each time.
+        """
+        wanted = _wanted(inputs)
+        first, second = (
+            _vjps(wanted, output.clone(), _units(output) if cotangent is None else [cotangent]) for _ in range(2)
+        )
+        fits = True
+        made: list[list[Tensor]] = []
+        for run in (first, second):
+            columns = []
+            for each, grads in zip(wanted, run, strict=True):
+                known = [grad for grad in grads if grad is not None]
+                if any(grad.shape != each.shape for grad in known):
+                    raise GradcheckError("Analytical gradient has incorrect size")
+                fits = fits and all(grad.dtype is each.dtype for grad in known)
+                jacobian = each.new_zeros((each.numel(), len(grads)))
+                for column, grad in enumerate(grads):
+                    if grad is not None:
+                        jacobian[:, column] = grad.reshape(-1)
+                columns.append(jacobian.detach())
+            made.append(columns)
+        if not fits and self.dtypes:
+            raise GradcheckError("Gradient has dtype mismatch")
+        if any(a.numel() and (a - b).abs().max() > self.nondet_tol for a, b in zip(*made, strict=True)):
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "different values, although analytical gradient matches numerical gradient."
+                f"The tolerance for nondeterminism was {self.nondet_tol}. Remedy: allow for it by nondet_tol."
+            )
+        return made[0]
+
+    def _check_constant(self, func: Any, inputs: tuple[Any, ...], outputs: Any) -> None:
+        """Outputs without a gradient must not change with the inputs."""
+        if self.fast:
+            generator = Generator()
+            tangents = [_random_steps(each, generator) for each in _wanted(inputs)]
+            found = _numerical_products(func, inputs, tangents, self.eps)
+            limit = self.nondet_tol
+        else:
+            found, limit = _numerical_jacobians(func, inputs, outputs, self.eps), 0.0
+        if any(each.numel() and each.abs().max() > limit for row in found for each in row):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+    # -- forward mode
+
+    def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+        """Check tangents; a function of complex inputs as two of real ones."""
+        complex_ones = [k for k, each in enumerate(inputs) if isinstance(each, Tensor) and each.is_complex()]
+        if not complex_ones:
+            self._forward(func, inputs, "", ())
+            return
+        for part, taken in (("imaginary", F.imag), ("real", F.real)):
+            shown = _of_part_of_inputs(func, complex_ones, inputs, part)
+            self._forward(
+                shown,
+                tuple(taken(each) if k in complex_ones else each for k, each in enumerate(inputs)),
+                part,
+                complex_ones,
+            )
+
+    def _forward(self, func: Any, inputs: tuple[Any, ...], part: str, complex_ones: Any) -> None:
+        outputs = [each for each in _as_tuple(func(*inputs)) if _is_float(each)]
+        wanted = _wanted(inputs)
+        if not any(each.requires_grad for each in outputs):
+            self._check_constant(func, inputs, outputs)
+            return
+        if self.fast:
+            generator = Generator()
+            tangents = [_random_steps(each, generator) for each in wanted]
+            numerical = _numerical_products(func, inputs, tangents, self.eps)
+            numerical = [[each for each in row if _is_float(each)] for row in numerical]
+        else:
+            numerical = _numerical_jacobians(func, inputs, outputs, self.eps)
+        for j, each in enumerate(wanted):
+            steps = [tangents[j][0].reshape(each.shape)] if self.fast else [u.reshape(each.shape) for u in _units(each)]
+            rows = [_jvp(func, inputs, {j: step}, self.dtypes) for step in steps]
+            for k, out in enumerate(outputs):
+                if not out.requires_grad:
+                    continue
+                a = _rows(rows, k, out, out) if not self.fast else rows[0][k]
+                atol = self.atol * _weight(tangents[j]) if self.fast else self.atol
+                if not self._close(a, numerical[j][k], atol):
+                    shown = f"the {part} part of complex inputs" if j in complex_ones else ""
+                    slow = ""
+                    if self.fast:
+                        exact = [_jvp(func, inputs, {j: u.reshape(each.shape)}, False) for u in _units(each)]
+                        slow = self._slowly(
+                            _numerical_jacobians(func, inputs, outputs, self.eps)[j][k], _rows(exact, k, out, out)
+                        )
+                    raise GradcheckError(
+                        _mismatch(k, j, numerical[j][k], a, shown, "computed with forward mode ") + slow
+                    )
+        if self.undefined:
+            _check_undefined_forward(func, inputs)
+
+    # -- comparing
+
+    def _close(self, a: Tensor, b: Tensor, atol: float) -> bool:
+        dtype = promote_types(a.dtype, b.dtype)
+        return bool(F.allclose(a.to(dtype), b.to(dtype), self.rtol, atol))
+
+    def _slowly(self, numerical: Tensor, analytical: Tensor) -> str:
+        text = (
+            "\nThe above quantities relating the numerical and analytical jacobians are computed \nin fast mode. See: "
+            "https://github.com/pytorch/pytorch/issues/53876 for more background \nabout fast mode. Below, we recompute "
+            f"numerical and analytical jacobians in slow mode:\n\nNumerical:\n {numerical}\nAnalytical:\n{analytical}\n\n"
+            f"The max per-element difference (slow mode) is: {(numerical - analytical).abs().max()}.\n"
+        )
+        if self._close(analytical, numerical, self.atol):
+            text += (
+                "Fast gradcheck failed but element-wise differences are small. This means that the\n"
+                "test might've passed in slow_mode!"
+            )
+        return text
+
+
+def _mismatch(k: int, j: int, numerical: Tensor, analytical: Tensor, considered: str, mode: str = "") -> str:
+    prefix = f"While considering {considered} only, " if considered else ""
+    return (
+        f"{prefix}Jacobian {mode}mismatch for output {k} with respect to input {j},\n"
+        f"numerical:{numerical}\nanalytical:{analytical}\n"
+    )
+
+
+def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """``func`` with the real or imaginary parts of its complex outputs."""
+    return lambda *args: tuple(taken(each) if each.is_complex() else each for each in _as_tuple(func(*args)))
+
+
+def _of_part_of_inputs(
+    func: Callable[..., Any], complex_ones: list[int], inputs: tuple[Any, ...], part: str
+) -> Callable[..., Any]:
+    """``func`` of the real or imaginary parts of its complex inputs, the other parts being fixed."""
+
+    def shown(*args: Any) -> Any:
+        given = list(args)
+        for k in complex_ones:
+            whole = inputs[k].detach()
+            given[k] = F.real(whole) + args[k] * 1j if part == "imaginary" else args[k] + F.imag(whole) * 1j
+        return _as_tuple(func(*given))
+
+    return shown
+
+
+# --- Random vectors (fast mode) -------------------------------------------------------------------------------------
+
+
+def _random_vector(x: Tensor, generator: Generator, dtype: Any = None) -> Tensor:
+    made: Tensor = F.rand(x.numel(), generator=generator).to(dtype=dtype or x.dtype, device=x.device)
+    return made / made.norm()
+
+
+def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | None]:
+    """A vector in the form of ``x``; for complex numbers a second one, of imaginary parts."""
+    first = _random_vector(x, generator, _real(x.dtype))
+    return first, _random_vector(x, generator, _real(x.dtype)) if x.is_complex() else None
+
+
+def _numerical_products(
+    func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
+) -> list[list[Tensor]]:
+    """For each wanted input, the derivatives of the outputs along a random vector."""
+    run = _running(func, inputs)
+    found = []
+    for each, steps in zip(_wanted(inputs), tangents, strict=True):
+        x = each.data
+        shaped = tuple(None if step is None else step.reshape(x.shape) * eps for step in steps)
+        found.append(_derivative(run, x, shaped, eps))  # type: ignore[arg-type]
+    return found
+
+
+def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
+    if steps[1] is None:
+        return vector.dot(steps[0])
+    return F.real(vector).dot(steps[0]) + 1j * F.imag(vector).dot(steps[1])
+
+
+def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
+    """By how much a product with ``steps`` widens a tolerance that holds for each element."""
+    return sum(float(each.sum()) for each in steps if each is not None)
+
+
+# --- Other checks ---------------------------------------------------------------------------------------------------
+
+
+def _jvp(
+    func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Tensor], check_dtypes: bool
+) -> list[Tensor]:
+    """The tangents of the outputs for tangents at some of the wanted inputs (by number) and zeros at the others."""
+    forward_ad = autograd.forward_ad
+    with forward_ad.dual_level():
+        given, number = [], 0
+        for each in inputs:
+            if isinstance(each, Tensor) and each.requires_grad:
+                each = forward_ad.make_dual(each.detach(), tangents.get(number, F.zeros_like(each)))
+                number += 1
+            given.append(each)
+        found = []
+        for out in _as_tuple(func(*given)):
+            if not _is_float(out):
+                continue
+            value, tangent = forward_ad.unpack_dual(out)
+            if tangent is None:
+                tangent = F.zeros_like(value)
+            elif check_dtypes and value.is_complex() != tangent.is_complex():
+                raise GradcheckError("Forward AD gradient has dtype mismatch.")
+            found.append(tangent.detach().reshape(-1))
+    return found
+
+
+def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """An input without a tangent must count as one whose tangent is zero."""
+    generator, wanted = Generator(), _wanted(inputs)
+    tangents = {j: _random_steps(each, generator)[0].reshape(each.shape) for j, each in enumerate(wanted)}
+    for j, each in enumerate(wanted):
+        others = {k: tangent for k, tangent in tangents.items() if k != j}
+        without = tuple(x.detach() if x is each else x for x in inputs)
+        numbers = {k - (k > j): tangent for k, tangent in others.items()}
+        pairs = zip(_jvp(func, inputs, others, False), _jvp(func, without, numbers, False), strict=True)
+        for position, (zero, nothing) in enumerate(pairs):
+            if not F.allclose(zero, nothing):
+                raise GradcheckError(
+                    f"Mismatch in tangent values for output with index: {position} when input: {each} has an undefined "
+                    f"tangent value.  Got: {zero} but expected: {nothing}"
+                )
+
+
+def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> None:
+    """Gradients given in a batch must give what they give one by one."""
+    wanted = _wanted(inputs)
+    sent = [F.randn_like(output) for _ in range(2)]
+    options = {"retain_graph": True, "allow_unused": True}
+    single = [autograd.grad(output, wanted, each, **options) for each in sent]
+    try:
+        found = autograd.grad(output, wanted, F.stack(sent), is_grads_batched=True, **options)
+    except RuntimeError as error:
+        raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{BATCHED}") from error
+    for j, got in enumerate(found):
+        expected = [F.zeros_like(wanted[j]) if row[j] is None else row[j] for row in single]
+        got = F.zeros_like(F.stack(expected)) if got is None else got
+        if not F.allclose(got, F.stack(expected)):
+            raise GradcheckError(
+                f"For output {position} and input {j}:\n\n{BATCHED}\n\nGot:\n{got}\n\nExpected:\n{F.stack(expected)}"
+            )
+
+
+BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient computation."
+
+
+def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """The sum of two tangents must give the sum of what they give."""
+    for j, each in enumerate(_wanted(inputs)):
+        tangents = [F.randn_like(each) for _ in range(2)]
+        parts = [_jvp(func, inputs, {j: tangent}, False) for tangent in tangents]
+        whole = _jvp(func, inputs, {j: tangents[0] + tangents[1]}, False)
+        for k, got in enumerate(whole):
+            if not F.allclose(got, parts[0][k] + parts[1][k]):
+                raise GradcheckError(
+                    f"For output {k} and input {j}:\n\ngradcheck failed while testing batched gradient"
+                )
+
+
+def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: bool) -> None:
+    """Zeros at the outputs must give zeros."""
+    wanted = _wanted(inputs)
+    found = autograd.grad(outputs, wanted, [F.zeros_like(each) for each in outputs], allow_unused=True)
+    for grad, each in zip(found, wanted, strict=True):
+        if grad is None:
+            continue
+        if not (F.allclose(grad, F.zeros_like(grad)) if masked else (grad == 0).all()):
+            raise GradcheckError("backward not multiplied by grad_output")
+        for what, shown in (("dtype", "type"), ("device", "device"), ("shape", "size")):
+            if getattr(grad, what) != getattr(each, what):
+                raise GradcheckError(f"grad is incorrect {shown}")
+
+
+class UndefinedGrad(Function):
+    """The tensor itself; no gradient goes through."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """A view of ``x``."""
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Nothing."""
+        return None
+
+
+def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    """No gradient at an output, or at all of them, must count as zeros."""
+    count = len(_differentiable(func(*inputs)))
+    for hidden in [set(range(count)), *([{k} for k in range(count)] if count > 1 else [])]:
+        outputs = [
+            UndefinedGrad.apply(each) if k in hidden else each for k, each in enumerate(_differentiable(func(*inputs)))
+        ]
+        zeros = [F.zeros_like(each) for each in outputs]
+        try:
+            found = autograd.grad(outputs, _wanted(inputs), zeros, allow_unused=True)
+        except RuntimeError as error:
+            warn(UNDEFINED)
+            raise GradcheckError(
+                'Expected backward function to handle undefined output grads. Please look at "Notes about undefined output '
+                'gradients" in "tools/autograd/derivatives.yaml"'
+            ) from error
+        if any(grad is not None and not (grad == 0).all() for grad in found):
+            warn(UNDEFINED)
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look "
+                'at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+            )
+
+
+UNDEFINED = (
+    "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+    "existing callers of this function. If this is true for you, you can call this function with "
+    '"check_undefined_grad=False" to disable the feature'
+)
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

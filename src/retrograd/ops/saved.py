@@ -1,0 +1,159 @@
+"""Saved values that hooks have packed: the classes of nodes that unpack them, and what ``_raw_saved_…`` gives a user.
+
+A node that holds something packed is of a subclass of its class; its vjp makes a stand-in of the plain class that holds what
+the hooks give back, and runs that. So the vjps of plain nodes never look whether anything is packed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.node import Node
+from ..core.packing import Packed
+from ..core.tensor import Tensor, new
+
+
+def in_order(saved: Sequence[Any]) -> list[Any]:
+    """The order in which PyTorch packs and unpacks what a node saves: operands by their names, then results."""
+    return sorted(saved, key=lambda each: (each.kind == "result", each.name))
+
+
+def packed_class(kind: type[Node]) -> type[Node]:
+    """``kind`` for nodes that hold something packed."""
+    if hasattr(kind, "plain"):
+        return kind
+    if kind not in _packed:
+        _packed[kind] = _made(kind)
+    return _packed[kind]
+
+
+_packed: dict[type[Node], type[Node]] = {}
+
+
+def _made(kind: type[Node]) -> type[Node]:
+    slots = [
+        each.__dict__[name]
+        for each in kind.__mro__
+        for name in each.__dict__.get("__slots__", ())
+        if not name.startswith("__")
+    ]
+    body = {
+        "__slots__": (), "__module__": "builtins", "plain": kind,
+        "vjp": _unpacking("vjp", slots), "vjp_recorded": _unpacking("vjp_recorded", slots),
+    }  # fmt: skip
+    return type(kind.__name__, (kind,), body)
+
+
+def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
+    """The vjp of a node that holds something packed."""
+
+    def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+        found = getattr(_stand_in(node, slots), level)(grad, edges, keep)
+        if not keep:
+            for each in node.arrays:
+                setattr(node, f"s_{each.name}", None)
+        return found
+
+    return vjp
+
+
+def _stand_in(node: Any, slots: Sequence[Any]) -> Any:
+    """A node of the plain class that has all that ``node`` has, and holds what the hooks give back."""
+    twin: Any = new(node.plain)
+    for slot in slots:
+        try:
+            slot.__set__(twin, slot.__get__(node))
+        except AttributeError:  # nothing lies there: no gradient needs it
+            continue
+    for each in node.arrays:
+        value = getattr(twin, f"s_{each.name}", None)
+        if value.__class__ is Packed:
+            setattr(twin, f"s_{each.name}", value.unpack()._array)
+            setattr(twin, f"c_{each.name}", [0, None])
+            setattr(twin, f"v_{each.name}", 0)
+    twin.__dict__["place"] = node.place
+    return twin
+
+
+# --- What a user sees -----------------------------------------------------------------------------------------------
+
+
+class SavedTensor(ABC):
+    """One tensor that a node keeps, as ``grad_fn._raw_saved_…``: hooks can be given to it alone."""
+
+    __slots__ = ()
+    __module__ = "torch._C._autograd"
+
+    @abstractmethod
+    def held(self) -> Any:
+        """What lies on the node: something Packed, the tensor, None if there never was one, FREED if there was."""
+
+    @abstractmethod
+    def hold(self, packed: Packed) -> None:
+        """Let this lie on the node in the tensor's stead."""
+
+    @property
+    def data(self) -> Any:
+        """What is kept: the tensor, or what the pack hook has made of it."""
+        value = self.held()
+        return value.value if value.__class__ is Packed else value
+
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that makes a tensor of what is kept, or None."""
+        value = self.held()
+        return value.hook if value.__class__ is Packed else None
+
+    def unpack(self) -> Tensor:
+        """The saved tensor."""
+        value = self.held()
+        return value.unpack() if value.__class__ is Packed else value
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Keep ``pack_hook(tensor)`` instead of the tensor, and give ``unpack_hook`` of that to the backward pass.
+
+        Raises RuntimeError if there is nothing to pack, if it was freed, or if it has hooks already.
+        """
+        value = self.held()
+        if value is FREED:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph "
+                "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+                "backward through the graph a second time or if you need to access saved variables after calling backward."
+            )
+        if value.__class__ is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+                "is allowed at a time."
+            )
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        self.hold(Packed(value, pack_hook, unpack_hook))
+
+
+FREED: Any = object()
+
+
+class OfNode(SavedTensor):
+    """One that a node of the table keeps."""
+
+    __slots__ = ("_lift", "_node", "_slot")
+    __module__ = "torch._C._autograd"
+
+    def __init__(self, node: Any, slot: str, lift: Callable[[], Any]) -> None:
+        self._node, self._slot, self._lift = node, slot, lift
+
+    def held(self) -> Any:
+        value = getattr(self._node, "s_" + self._slot, None)
+        if value is None:
+            return None if getattr(self._node, "c_" + self._slot, None) is None else FREED
+        return value if value.__class__ is Packed else self._lift()
+
+    def hold(self, packed: Packed) -> None:
+        setattr(self._node, "s_" + self._slot, packed)
+        self._node.__class__ = packed_class(type(self._node))
+
+
+OfNode.__name__ = OfNode.__qualname__ = "SavedTensor"

@@ -1,0 +1,391 @@
+"""Checkpointing: a part of a program whose values are not kept for the backward pass, but computed once more.
+
+Without ``use_reentrant``, saved-tensor hooks keep a mere :class:`Holder` in place of each tensor that the part saves. The first
+that is asked for lets the part run again, with hooks that put what it saves now into the holders, in the same order. The
+part's inputs are saved themselves: under the hooks of an outer checkpoint, if there is one, and so are computed by that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from ..autograd import backward
+from ..autograd.function import Function, kept
+from ..autograd.graph import saved_tensors_hooks
+from ..core import engine, where
+from ..core.absent import absent, listed
+from ..core.modes import enable_grad, no_grad, recording
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..ops.random import fork_rng, get_rng_state, set_rng_state
+
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+
+class CheckpointError(RuntimeError):
+    """What a checkpointed function saves the second time is not what it saved the first time."""
+
+    __module__ = "torch.utils.checkpoint"
+
+
+def noop_context_fn() -> Contexts:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class _Setting:
+    """What the context managers below set, over the arguments of :func:`checkpoint`."""
+
+    early_stop: ClassVar[bool | None] = None
+    debug: ClassVar[bool | None] = None
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """For checkpoints made in this block: whether computing once more stops when all that is needed is there."""
+    before, _Setting.early_stop = _Setting.early_stop, enable
+    try:
+        yield
+    finally:
+        _Setting.early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accepted as PyTorch accepts it: errors of checkpoints name the lines concerned in any case."""
+    before, _Setting.debug = _Setting.debug, enabled
+    try:
+        yield
+    finally:
+        _Setting.debug = before
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], Contexts] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """``function(*args, **kwargs)``, keeping nothing of it for the backward pass, which calls it once more instead.
+
+    Args:
+        use_reentrant: False (recommended): all ways to differentiate work, keyword arguments too. True: the function runs
+            unrecorded, and the backward pass runs one of its own inside; only ``backward()`` without ``inputs`` works.
+        preserve_rng_state: let the function draw the same random numbers again (True).
+        context_fn: gives two contexts, for the function and for its second run.
+        determinism_check: "default" compares shapes, dtypes and devices of what is saved twice, "none" does not.
+        early_stop: end the second run as soon as all that is needed has been computed.
+
+    Raises CheckpointError in the backward pass if the second run saves something else than the first.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> y = torch.utils.checkpoint.checkpoint(lambda t: t.exp().sin(), x, use_reentrant=False)
+    >>> y.backward()
+    >>> x.grad
+    tensor(3.3148)
+
+    See https://docs.pytorch.org/docs/stable/checkpoint.html.
+    """
+    if use_reentrant is None:
+        warn(UNDECIDED)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if (debug if _Setting.debug is None else _Setting.debug) and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    first, again = context_fn()
+    if not recording():
+        return function(*args, **kwargs)
+    frame = Frame(_Rerun(function, kwargs, again, preserve), args, determinism_check == "default")
+    frame.early_stop = early_stop if _Setting.early_stop is None else _Setting.early_stop
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        result = function(*args, **kwargs)
+        frame.complete = True
+    if not frame.complete:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the "
+            "checkpointed forward. This is not supported because checkpoint cannot return a value for a failed forward."
+        )
+    return result
+
+
+class _Rerun:
+    """How to call a checkpointed function once more."""
+
+    def __init__(
+        self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool
+    ) -> None:
+        self.function, self.kwargs, self.context = function, kwargs, context
+        self.random = get_rng_state() if preserve else None
+
+    def __call__(self, *args: Any) -> Any:
+        with fork_rng(enabled=self.random is not None):
+            if self.random is not None:
+                set_rng_state(self.random)
+            with enable_grad(), self.context:
+                return self.function(*args, **self.kwargs)
+
+
+class _Enough(Exception):
+    """Ends the second run of a checkpointed function."""
+
+
+class Holder:
+    """Stands for a tensor that a checkpointed function saved; ``value`` is the tensor once it has been computed again."""
+
+    __slots__ = ("__weakref__", "value")
+
+    def __init__(self) -> None:
+        self.value: Tensor | None = None
+
+
+class Frame:
+    """One call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
+
+    def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
+        self.code, self.instruction = where.caller()
+        self.rerun, self.check, self.early_stop = rerun, check, True
+        self.complete = False
+        self.inputs = [kept(each) if isinstance(each, Tensor) else each for each in args]
+        self.are_tensors = [isinstance(each, Tensor) for each in args]
+        self.holders: list[weakref.ref[Holder]] = []
+        self.facts: list[Any] = []  # of each saved tensor, and the line at which it was saved
+        self.lines: list[Any] = []
+
+    def pack(self, tensor: Tensor) -> Holder:
+        """The pack hook of the first run."""
+        holder = Holder()
+        self.holders.append(weakref.ref(holder))
+        self.facts.append(_facts(tensor))
+        self.lines.append(where.caller())
+        return holder
+
+    def unpack(self, holder: Holder) -> Tensor:
+        """The unpack hook: the tensor, which is not kept; the function runs again if it is not there."""
+        if holder.value is None:
+            self.run_again()
+        found, holder.value = holder.value, None
+        if found is None:
+            raise CheckpointError(SOMETHING_ELSE + self._place())
+        return found
+
+    def run_again(self) -> None:
+        """Compute once more what the function saved."""
+        args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
+        again = _Again(self)
+        with contextlib.suppress(_Enough), saved_tensors_hooks(again.pack, lambda tensor: tensor):
+            self.rerun(*args)
+        if not again.beyond:
+            self._compare(again)
+
+    def _compare(self, again: _Again) -> None:
+        if len(self.holders) != len(again.facts):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved "
+                f"during recomputation: {len(again.facts)}.\n{self._differing(again)}" + self._place()
+            )
+        if not self.check:
+            return
+        different = [
+            (index, before, after)
+            for index, (before, after) in enumerate(zip(self.facts, again.facts, strict=True))
+            if self.holders[index]() is not None and before != after
+        ]
+        if different:
+            listed = "".join(
+                f"tensor at position {index}:\nsaved metadata: {before}\nrecomputed metadata: {after}\n"
+                for index, before, after in different
+            )
+            first = different[0][0]
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                f"the forward pass.\n{listed}.\ntensor at position {first}:\n{_line('saved', self.lines[first])}"
+                f"{_line('recomputed', again.lines[first])}" + self._place()
+            )
+
+    def _differing(self, again: _Again) -> str:
+        """From which tensor on the two runs saved at different lines."""
+        for index in range(max(len(self.lines), len(again.lines))):
+            before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
+            if before != after:
+                return f"tensor at position {index}:\n{_line('saved', before)}{_line('recomputed', after)}"
+        return ""
+
+    def _place(self) -> str:
+        place = where.describe(self.code, self.instruction)
+        remedy = "Remedy: let the function do the same each time it is called, whatever happened in between."
+        return f"\nThe function is checkpointed at {place}\n{remedy}" if place else f"\n{remedy}"
+
+
+def _line(what: str, place: Any) -> str:
+    return f"{what} at {where.describe(*place)}\n" if place else f"not {what}\n"
+
+
+def _facts(tensor: Tensor) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+class _Again:
+    """The second run of a checkpointed function."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.facts: list[Any] = []
+        self.lines: list[Any] = []
+        self.beyond = False  # it has come further than the first run has by now
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        """Put what is saved into the holder that waits for it; the graph of this run keeps it as well."""
+        tensor = tensor.detach() if tensor.requires_grad else tensor
+        frame, index = self.frame, len(self.facts)
+        if index >= len(frame.holders):
+            if frame.complete:
+                raise CheckpointError(MORE + frame._place())
+            self.beyond = True  # a backward pass inside of the function itself
+            return tensor
+        self.facts.append(_facts(tensor))
+        self.lines.append(where.caller())
+        holder = frame.holders[index]()
+        if holder is not None:  # else a backward pass inside of the function has freed it
+            holder.value = tensor
+        if frame.early_stop and index + 1 == len(frame.holders):
+            raise _Enough
+        return tensor
+
+
+MORE = (
+    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
+)
+SOMETHING_ELSE = "torch.utils.checkpoint: a saved tensor was not computed by the second run of the function.\n"
+UNDECIDED = (
+    "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+    "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+    "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+UNDECIDED_SEQUENTIAL = (
+    "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 "
+    "we will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to "
+    "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+
+
+# --- The older way: a backward pass inside of a backward pass -------------------------------------------------------
+
+
+def detach_variable(inputs: Any) -> tuple[Any, ...]:
+    """The tensors of a tuple outside of the graph, as leaves that require gradients if these did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(
+        each.detach().requires_grad_(each.requires_grad) if isinstance(each, Tensor) else each for each in inputs
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if none of the tensors among ``inputs`` requires a gradient."""
+    if not any(each.requires_grad for each in inputs if isinstance(each, Tensor)):
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
+
+
+class CheckpointFunction(Function):
+    """``checkpoint(…, use_reentrant=True)`` as a node of the graph."""
+
+    __module__ = "torch.utils.checkpoint"
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Run the function unrecorded; only the inputs are kept."""
+        check_backward_validity(args)
+        ctx.rerun = _Rerun(run_function, {}, contextlib.nullcontext(), preserve_rng_state)
+        ctx.inputs = [None if isinstance(each, Tensor) else each for each in args]
+        ctx.are_tensors = [isinstance(each, Tensor) for each in args]
+        ctx.save_for_backward(*(each for each in args if isinstance(each, Tensor)))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Run the function again, recorded, and a backward pass through it."""
+        plan = engine.running()
+        if plan is not None and plan.flow is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
+            )
+        saved = iter(ctx.saved_tensors)
+        given = zip(ctx.inputs, ctx.are_tensors, strict=True)
+        inputs = detach_variable(tuple(next(saved) if is_tensor else each for each, is_tensor in given))
+        outputs = ctx.rerun(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [
+            (out, grad)
+            for out, grad in zip(outputs, grads, strict=False)
+            if isinstance(out, Tensor) and out.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([out for out, _ in pairs], [grad for _, grad in pairs])
+        return None, None, *(each.grad if isinstance(each, Tensor) else None for each in inputs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Call ``functions`` (a list or an ``nn.Sequential``) one on the result of the other, in checkpointed segments.
+
+    All segments but the last one keep nothing but their input. Arguments are those of :func:`checkpoint`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor(1.0, requires_grad=True)
+    >>> steps = [torch.sin, torch.exp, torch.sqrt, torch.cos]
+    >>> torch.utils.checkpoint.checkpoint_sequential(steps, 2, x, use_reentrant=False)
+    tensor(0.0471, grad_fn=<CosBackward0>)
+    """
+    if use_reentrant is None:
+        warn(UNDECIDED_SEQUENTIAL)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children() if hasattr(functions, "children") else functions)
+
+    def segment(start: int, end: int) -> Callable[[Any], Any]:
+        def run(input: Any) -> Any:
+            for step in steps[start:end]:
+                input = step(input)
+            return input
+
+        return run
+
+    size, done = len(steps) // segments, 0
+    for start in range(0, size * (segments - 1), size):
+        done = start + size
+        input = checkpoint(segment(start, done), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return segment(done, len(steps))(input)
+
+
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+    "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,36 @@
+"""What registering a hook returns, as ``torch.utils.hooks``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..core.absent import absent, listed
+from ..core.node import Handle as RemovableHandle
+from ..core.tensor import Tensor
+from ..core.where import warn
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+
+def unserializable_hook(f: Hook) -> Hook:
+    """Mark a hook as one that is not meant to be stored with its tensor: :func:`warn_if_has_hooks` passes it over."""
+    f.__torch_unserializable__ = True  # type: ignore[attr-defined]
+    return f
+
+
+def warn_if_has_hooks(tensor: Tensor) -> None:
+    """Warn of each hook of ``tensor`` that storing it would lose."""
+    hooks = getattr(tensor._node, "hooks", None)
+    if hooks is None:
+        return
+    for number, hook in list(hooks.tensor.items()):
+        if number != hooks.retaining and not hasattr(hook, "__torch_unserializable__"):
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+            )
+
+
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,25 @@
+"""Record the course of the stories under PyTorch: ``python -m tests.golden.record_stories [family …]``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import torch.utils.checkpoint
+
+from tests.stories import FAMILIES, course, stories
+
+
+def main() -> None:
+    for family in sys.argv[1:] or FAMILIES:
+        found = {name: course(torch, story) for name, story in stories(family).items()}
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(each)}" for name, each in found.items())
+        path = Path(__file__).with_name(f"stories_{family}.json")
+        path.write_text(f'{{"torch": {json.dumps(torch.__version__)}, "stories": {{\n{lines}\n}}}}\n')
+        print(f"{path.name}: {len(found)} stories")
+
+
+if __name__ == "__main__":
+    main()
