@@ -90,7 +90,7 @@ class Front:
                 lines.append(f"if not 0 <= _p_{each} < {count}: raise IndexError")
             elif callable(value):
                 asked = self.spread or ", ".join(arguments(value)[1:])
-                lines.append(f"_p_{each} = read_{each}(_a0, {asked})")
+                lines.append(f"_p_{each} = fixed_{each}(_a0, {asked})")
             elif value.__class__ is str:
                 lines.append(f"_p_{each} = {value}")
         return lines

@@ -337,11 +337,10 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 
 def bare(x: Any) -> bool:
     """Whether ``x`` is a tensor on the CPU to which nothing happens here but to its array: it is in no graph."""
-    return (
-        x.__class__ in PLAIN
-        and x._array.__class__ is numpy.ndarray
-        and not (recording() and (x._node is not None or (x._view is not None and x._view._node is not None)))
-    )
+    kind: Any = x.__class__
+    if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
+        return False
+    return not (recording() and (x._node is not None or (x._view is not None and x._view._node is not None)))
 
 
 def at_hand(x: Any) -> bool:
@@ -375,7 +374,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     graded = recording() and any([isinstance(each, Tensor) and each.requires_grad for each in tensors])
     recorded = graded and op.has_rules
     check_in_place(x, recorded)
-    edges = [current(each) if isinstance(each, Tensor) else None for each in tensors] if graded else ()
+    edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
@@ -383,10 +382,10 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     check_cast(dtypes.of(result.dtype), x.dtype)
     if recorded and any([each.kind == "tensor" for each in op.saved()]):
         # What is overwritten, or shares memory with it, is kept as it was.
-        arrays = [
+        arrays = tuple(
             each.copy() if isinstance(tensor, Tensor) and tensor._cell is x._cell and each is tensor._array else each
             for each, tensor in zip(arrays, tensors, strict=True)
-        ]
+        )
     x._array[...] = result
     bump(x)
     if recorded:

@@ -406,8 +406,10 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
 
 def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
     """The picks if they are one mask that fits, as it is now; else nothing."""
-    array = picks[0]._array if len(picks) == 1 else None
-    fits = array is not None and array.dtype is BOOL and array.shape == x._array.shape[: array.ndim]
+    if len(picks) > 1:
+        return ()
+    array = picks[0]._array
+    fits = array.dtype is BOOL and array.shape == x._array.shape[: array.ndim]
     return (array.copy(),) if fits else ()
 
 

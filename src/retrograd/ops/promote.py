@@ -65,10 +65,9 @@ def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
 
 
 #: The numbers that a dtype takes as they are.
-_LIMITS = {
-    F32: (-(2**24), 2**24), F64: (-(2**53), 2**53),
-    **{each: (int(numpy.iinfo(each).min), int(numpy.iinfo(each).max)) for each in INTEGERS},
-}  # fmt: skip
+_LIMITS: dict[Any, tuple[int, int]] = {F32: (-(2**24), 2**24), F64: (-(2**53), 2**53)}
+for _each in INTEGERS:
+    _LIMITS[_each] = int(numpy.iinfo(_each.str).min), int(numpy.iinfo(_each.str).max)
 
 
 def storable(value: Any, dtype: Any) -> bool:

@@ -242,9 +242,9 @@ def public_form(function: Any, space: str, name: str) -> Any:
         return function
     op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
     if op is not None:
-        public = "method" if space == "Tensor" else "function"
-        run = calls.apply_in_place if function.over else calls.apply_method if space == "Tensor" else calls.apply
-        made = _stub(op, refusals.explained(run, op, space, name), public, name, function.over)
+        public, over = "method" if space == "Tensor" else "function", getattr(function, "over", False)
+        run = calls.apply_in_place if over else calls.apply_method if space == "Tensor" else calls.apply
+        made = _stub(op, refusals.explained(run, op, space, name), public, name, over)
         made.__doc__ = function.__doc__
         return made
     if front is not None:
