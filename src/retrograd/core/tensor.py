@@ -463,7 +463,7 @@ def wrap(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = array
     out._node = None
-    out._count = () if in_inference() else [0, None]
+    out._count = () if in_inference() else None
     out._view = None
     out._grad = None
     return out

@@ -90,6 +90,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
     ``memory_format``.
     """
+    if len(args) == 1 and not kwargs and args[0].__class__ is dtype:  # the common case first
+        return input if dtypes.of(input._array.dtype) is args[0] else converted(input, args[0])
     place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
@@ -219,23 +221,24 @@ def cuda(
 
 def on_cpu(x: Tensor) -> Any:
     """The elements as a NumPy array, copied from a GPU if need be."""
-    return devices.move(x._array, devices.CPU)
+    array = x._array
+    return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
 
 
 @surface(function=False)
 def item(input: Tensor) -> Any:
     """The element of a one-element tensor as a Python number."""
-    if input._array.size != 1:
-        raise RuntimeError(f"a Tensor with {input._array.size} elements cannot be converted to Scalar")
-    value = on_cpu(input).reshape(()).item()
-    return float(value) if input._array.dtype.kind == "V" else value
+    array = input._array
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    return float(array.item()) if array.dtype.kind == "V" else array.item()
 
 
 @surface(function=False)
 def tolist(input: Tensor) -> Any:
     """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
     array = on_cpu(input)
-    return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
+    return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
 @surface(function=False, name="numpy")
@@ -243,6 +246,9 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    array = input._array
+    if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
+        return array
     if input.is_cuda and not force:
         raise TypeError(
             "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
