@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from tests.samples import Recipe, booleans, distinct, integers, normal, positive, unit
+from tests.samples import Recipe, distinct, integers, normal, positive, unit
 from tests.weights import weighted_sum
 
 
@@ -43,7 +43,7 @@ def flat(value: Any) -> list[Any]:
     """The tensors in what a module returned, in order."""
     if isinstance(value, (tuple, list)):
         return [each for item in value for each in flat(item)]
-    return [value] if hasattr(value, "detach") else []
+    return [value] if hasattr(value, "grad_fn") else []
 
 
 def digest(tensor: Any) -> Any:
@@ -211,5 +211,60 @@ def losses() -> list[Layer]:
     return [*layers, ctc]
 
 
-LAYERS = [*activations(), *spatial(), *others(), *losses()]
-__all__ = ["LAYERS", "Layer", "booleans", "played"]
+def recurrent() -> list[Layer]:
+    """Recurrent layers and cells."""
+    x, states = normal(4, 3, 2), [normal(2, 3, 3), normal(2, 3, 3)]
+    table = """RNN(2,3) RNN(2,3,nonlinearity='relu') RNN(2,3,2,bidirectional=True) LSTM(2,3) LSTM(2,3,2) LSTM(2,3,bias=False)
+        LSTM(2,3,bidirectional=True) LSTM(2,3,2,dropout=0.4) LSTM(2,4,proj_size=2) GRU(2,3) GRU(2,3,2,bidirectional=True)
+        GRU(2,3,bias=False) GRU(2,3,2,dropout=0.3) LSTM(2,4,2,bidirectional=True,proj_size=3,bias=False)"""
+    layers = [Layer(f"nn.{each}", [x]) for each in table.split()]
+    for kind in ("RNN", "LSTM", "GRU"):
+        first = "(x[1], x[2])" if kind == "LSTM" else "x[1]"
+        given = states if kind == "LSTM" else states[:1]
+        layers.append(Layer(f"nn.{kind}(2,3,2)", [x, *given], f"m(x[0], {first})"))
+        layers.append(Layer(f"nn.{kind}(2,3,batch_first=True)", [x]))
+        layers.append(Layer(f"nn.{kind}(2,3,2,bidirectional=True,batch_first=True)", [normal(4, 2)]))
+        for lengths in ("[4, 2, 1]", "[2, 4, 3], enforce_sorted=False"):
+            packed = f"m(nn.utils.rnn.pack_padded_sequence(x[0], {lengths}))"
+            layers.append(Layer(f"nn.{kind}(2,3)", [x], packed))
+            layers.append(Layer(f"nn.{kind}(2,3,2,bidirectional=True)", [x], packed))
+        layers.append(Layer(f"nn.{kind}Cell(2,3)", [normal(4, 2)]))
+        layers.append(Layer(f"nn.{kind}Cell(2,3,bias=False)", [normal(2)]))
+        given = [normal(4, 3), normal(4, 3)] if kind == "LSTM" else [normal(4, 3)]
+        layers.append(Layer(f"nn.{kind}Cell(2,3)", [normal(4, 2), *given], f"m(x[0], {first})"))
+    return layers
+
+
+def transformers() -> list[Layer]:
+    """Attention and what is made of it."""
+    x, y = normal(5, 3, 4), normal(6, 3, 4)
+    causal = "nn.Transformer.generate_square_subsequent_mask(5)"
+    padding = "torch.tensor([[False] * 5, [False] * 4 + [True], [False] * 3 + [True] * 2])"
+    same = "m(x[0], x[0], x[0]{})"
+    attention = "nn.MultiheadAttention(4,2)"
+    layer, decoder = "nn.TransformerEncoderLayer(4,2,6)", "nn.TransformerDecoderLayer(4,2,6"
+    return [
+        Layer(attention, [x], same.format("")),
+        Layer(attention, [x], same.format(", need_weights=False")),
+        Layer(attention, [x], same.format(", average_attn_weights=False")),
+        Layer(attention, [x], same.format(f", attn_mask={causal}")),
+        Layer(attention, [x], same.format(f", need_weights=False, attn_mask={causal}, is_causal=True")),
+        Layer(attention, [x], same.format(f", key_padding_mask={padding}")),
+        Layer("nn.MultiheadAttention(4,2,bias=False)", [normal(5, 4)], same.format("")),
+        Layer("nn.MultiheadAttention(4,2,0.3,False,True,True)", [x], same.format("")),
+        Layer("nn.MultiheadAttention(4,2,kdim=3,vdim=2,batch_first=True)", [x, normal(5, 6, 3), normal(5, 6, 2)]),
+        Layer(layer, [x]),
+        Layer(layer, [x], f"m(x[0], {causal}, {padding} * -9.0)"),
+        Layer("nn.TransformerEncoderLayer(4,2,6,0.0,'gelu',batch_first=True,norm_first=True,bias=False)", [x]),
+        Layer(f"{decoder})", [x, y]),
+        Layer(f"{decoder},0.2,norm_first=True)", [x, y], f"m(x[0], x[1], tgt_mask={causal}, tgt_is_causal=True)"),
+        Layer(f"nn.TransformerEncoder({layer},2)", [x], f"m(x[0], {causal})"),
+        Layer(f"nn.TransformerEncoder({layer},2,nn.LayerNorm(4))", [x]),
+        Layer(f"nn.TransformerDecoder({decoder}),2)", [x, y]),
+        Layer("nn.Transformer(4,2,1,1,6)", [x, y]),
+        Layer("nn.Transformer(4,2,1,2,6,0.0,batch_first=True)", [x, normal(5, 2, 4)]),
+    ]
+
+
+LAYERS = [*activations(), *spatial(), *others(), *losses(), *recurrent(), *transformers()]
+assert len({(layer.expression, layer.call) for layer in LAYERS}) == len(LAYERS)

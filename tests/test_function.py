@@ -416,3 +416,23 @@ def test_a_graph_goes_with_its_last_reference() -> None:
             assert node() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        Cube.apply, Exp.apply, Scaled.apply, lambda x: Scaled.apply(x, 3.0), lambda x: Both.apply(x, x * 2),
+        lambda x: Both.apply(x, Cube.apply(x))[0], lambda x: Cube.apply(Exp.apply(x)), lambda x: Exp.apply(x[:2]).sum(),
+    ],
+)  # fmt: skip
+def test_derivatives_are_those_of_differences(function: Any) -> None:
+    x = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    for fast in (False, True):
+        assert torch.autograd.gradcheck(function, x, fast_mode=fast, check_batched_grad=True)
+        assert torch.autograd.gradgradcheck(function, x, fast_mode=fast)
+
+
+def test_a_wrong_derivative_is_found() -> None:
+    x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
+    for function in (lambda x: AddOne.apply(x * 1), Itself.apply):
+        assert not torch.autograd.gradcheck(function, x, raise_exception=False)

@@ -1,4 +1,4 @@
-"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim``. Each imports itself and what stands left.
+"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim <- checkpoints <- utils``. Each imports itself and what stands left.
 
 The imports are read from the sources, not from what happens to be loaded. Files and packages of other names (the
 command line, the import hook, public name spaces such as ``retrograd.linalg``) stand on top: they may import every
@@ -15,7 +15,7 @@ import pytest
 import retrograd
 
 PACKAGE = Path(retrograd.__file__).parent
-LAYERS = ["core", "kernels", "ops", "autograd", "func", "nn", "optim"]
+LAYERS = ["core", "kernels", "ops", "autograd", "func", "nn", "optim", "checkpoints", "utils"]
 TOP = len(LAYERS)
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 

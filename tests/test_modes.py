@@ -186,3 +186,9 @@ def test_data_of_a_tensor_is_no_inference_tensor() -> None:
     x = torch.ones(2)
     with torch.inference_mode():
         assert not x.data.is_inference() and not x.detach().is_inference() and torch.ones(2).data.is_inference()
+
+
+def test_a_default_device_that_is_not_there_is_refused_at_once() -> None:
+    with pytest.raises(RuntimeError, match="retrograd has no device of type 'meta'"):
+        torch.set_default_device("meta")
+    assert torch.get_default_device().type == "cpu"

@@ -7,7 +7,7 @@ import sys as _sys
 from typing import Any as _Any
 
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, linalg, nn, optim, random, signal, special, utils
+from . import autograd, cuda, fft, func, linalg, nn, optim, random, serialization, signal, special, utils
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
@@ -43,11 +43,13 @@ from .core.threads import (
     set_num_interop_threads,
     set_num_threads,
 )
+from .func import vmap
 from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.random import Generator, default_generator
+from .serialization import load, save
 
 __version__ = "0.1.0"
 

@@ -14,21 +14,23 @@ from ..core.levels import level_of
 from ..core.modes import (
     enable_grad,
     inference_mode,
-    is_multithreading_enabled,
+    is_multithreading_enabled,  # noqa: F401 - PyTorch has it here, but in no list
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
 from ..core.node import nobody
+from ..core.reasons import made
 from ..core.tensor import Tensor, wrap
-from ..core.views import bare_name
-from ..core.where import briefly, describe, warn
+from ..core.where import briefly, warn
+from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
-from ..ops.saved import SavedTensor
-from . import anomaly_mode, function, grad_mode, graph
+from ..ops.saved import SavedTensor  # noqa: F401 - likewise
+from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
+from .solving import solve
 
 
 class _EveryTensor(type):
@@ -65,7 +67,9 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
         place = _place(out)
         first = _first_gradient(index, out, place, given)
         if place is None or getattr(place, "leaf", None) is nobody:
-            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+            raise RuntimeError(
+                f"element {index} of tensors does not require grad and does not have a grad_fn{_why_not(out)}"
+            )
         if record:
             roots.append((place, first if isinstance(first, Tensor) else wrap(first)))
         else:
@@ -73,6 +77,16 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     if len(grads) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     return roots
+
+
+def _why_not(out: Any) -> str:
+    """Why a tensor has no place in a graph, as far as it can be told, and what to do."""
+    if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
+        return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
+    return (
+        ". It is a leaf, or was computed from nothing that requires gradients, or where nothing is recorded (torch.no_grad(), "
+        ".detach(), a backward pass without create_graph=True). Remedy: requires_grad_() the inputs before computing it."
+    )
 
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -87,7 +101,10 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         if place is None:
             return None
         if array.size != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs{_called(index, array, place)}. Remedy: reduce it to "
+                "one number, as by .sum(), or give the gradient that arrives at it."
+            )
         dtype = array.dtype
         if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
             return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
@@ -99,7 +116,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if given._array.shape != array.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {given.shape} and output[{index}] has a shape of "
-            f"{out.shape}."
+            f"{out.shape}.{_called(index, array, place)} Remedy: give a gradient of the shape of the output."
         )
     if (given._array.dtype.kind == "c") != (array.dtype.kind == "c"):
         raise RuntimeError(
@@ -107,6 +124,11 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
             f"grad_output[{index}] has a dtype of {given.dtype} and output[{index}] has a dtype of {out.dtype}."
         )
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
+
+
+def _called(index: int, array: Any, place: Any) -> str:
+    how = made(place)
+    return f" (output {index} of shape {tuple(array.shape)}{', ' if how else ''}{how})"
 
 
 @briefly
@@ -146,6 +168,11 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if any(each.strict for each in runs()):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
     grads = _gradients(grad_tensors, len(outputs))
@@ -269,12 +296,20 @@ def _gradients_of(
     roots = _roots(outs, grads, create_graph)
     places = [_place(each) for each in given]
     if None in places:
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    wanted: dict[Any, Any] = dict.fromkeys(places)
-    engine.sweep(roots, keep, create_graph, wanted, write=False)
+        raise RuntimeError(
+            f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
+            "it before computing the output."
+        )
+    if innermost([*outs, *given, *grads]) is not None:
+        arrived = solve(outs, given, grads, keep, create_graph)
+    else:
+        wanted: dict[Any, Any] = dict.fromkeys(places)
+        engine.sweep(roots, keep, create_graph, wanted, write=False)
+        arrived = [wanted[place] for place in places]
     results: list[Any] = []
-    for place in places:
-        found = None if getattr(place, "leaf", None) is nobody else wanted[place]
+    for place, found in zip(places, arrived, strict=True):
+        if getattr(place, "leaf", None) is nobody:
+            found = None
         if found is not None:
             results.append(found if create_graph else _lifted(found))
         elif materialize_grads:
@@ -290,8 +325,7 @@ def _gradients_of(
 
 
 def _unused_hint(index: int, place: Any) -> str:
-    made = describe(getattr(place.node, "code", None), getattr(place.node, "instruction", -1))
-    return f" (input {index}" + (f", computed by {bare_name(place.node)} at {made})" if made else ", a leaf)")
+    return f" (input {index}, {made(place)}). Remedy: compute the output from it, or pass materialize_grads=True to get zeros."
 
 
 def _batched(
@@ -359,8 +393,8 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 
 
 __all__ = [
-    "Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "function", "grad",
-    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_multithreading_enabled", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+    "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
+    "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

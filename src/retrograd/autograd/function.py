@@ -20,10 +20,13 @@ from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.packing import Packed, saving_hooks
+from ..core.reasons import made
+from ..core.reasons import recorded as recorded_at
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..core.where import warn
 from ..ops.calls import INFERENCE_SAVED
+from ..ops.interpret import Transformed, innermost, runs
 from ..ops.saved import FREED, SavedTensor
 from ..ops.shape import alias
 
@@ -165,11 +168,14 @@ class BackwardCFunction(FunctionCtx, Node):
     saved: Any = ()  # what is kept of `to_save`; None once it was freed
     operands_at: tuple[int, ...] = ()  # the argument to which each edge belongs
     arguments: int = 0
+    forward_mode: bool = False  # whether `jvp` is running
     forms: tuple[Any, ...] = ()  # shape, dtype and device of each result, None for one that is no tensor
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What :meth:`save_for_backward` kept."""
+        """What :meth:`save_for_backward` kept, or in ``jvp`` what :meth:`save_for_forward` did."""
+        if self.forward_mode:
+            return tuple(self.saved_for_forward)
         if self.saved is None:
             raise freed(self)
         if not self.saved and self.to_save:
@@ -231,16 +237,17 @@ class BackwardCFunction(FunctionCtx, Node):
             results = results[:count]
         if len(results) != count:
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+                f"function {name} returned an incorrect number of gradients (expected {count}, got {len(results)})."
+                f"{recorded_at(self)} Remedy: return one gradient, or None, for each argument of forward."
             )
         for index, each in enumerate(results):
             if each is not None and index not in self.operands_at:
                 raise RuntimeError(
                     f"function {name} returned a gradient different than None at position {index + 1}, but the "
-                    "corresponding forward input was not a Variable"
+                    f"corresponding forward input was not a Variable.{recorded_at(self)} Remedy: return None there."
                 )
             if each is not None and not isinstance(each, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(each).__name__})")
+                raise RuntimeError(f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)}")
         found = []
         for at, edge in zip(self.operands_at, edges, strict=True):
             each = results[at] if edge is not None else None
@@ -324,6 +331,17 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """All slices at once: the results, and along which dimension each has the slices (None: all see the same).
+
+        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` says along which dimension each argument is sliced.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
+    @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The tangents of the results, given those of the arguments (None where there is none)."""
         raise NotImplementedError(
@@ -336,6 +354,15 @@ class Function(metaclass=FunctionMeta):
         split = cls.setup_context is not Function.setup_context
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)
+        if runs():
+            special = _transformed(cls, args, split)
+            if special is not None:
+                return special.custom(cls, args)
+        return cls._called(args, split)[1]
+
+    @classmethod
+    def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
+        """The ``ctx`` and the result of a call with ordinary tensors."""
         ctx = cls._backward_cls()
         tensors = [index for index, each in enumerate(args) if isinstance(each, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(each, Tensor) and each.requires_grad for each in args)
@@ -351,7 +378,19 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(ctx, args, output)
         ctx.operands_at, ctx.arguments = tuple(tensors), len(args)
         ctx.edges = tuple(places.values())
-        return _returned(ctx, args, output, recorded)
+        return ctx, _returned(ctx, args, output, recorded)
+
+
+def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Transformed | None:
+    """The argument whose transformation has to act first, or None; refuses Functions that can not be transformed."""
+    special = innermost(args)
+    if not split and any(each.strict for each in runs()):
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+            "the setup_context staticmethod. For more details, please see "
+            "https://pytorch.org/docs/main/notes/extending.func.html"
+        )
+    return special
 
 
 def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
@@ -436,7 +475,10 @@ def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorde
     place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         if out._node.__class__ is AccumulateGrad:
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+            raise RuntimeError(
+                f"a leaf Variable that requires grad has been used in an in-place operation.{recorded_at(ctx)} It is "
+                f"{made(out._node)}. Remedy: pass a clone."
+            )
         bump(out)
         rebase(out, place)
         return out

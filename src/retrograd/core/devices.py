@@ -136,7 +136,10 @@ def get_default_device() -> device:
 @briefly
 def set_default_device(device: Any) -> None:
     """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
-    _chosen.default = CPU if device is None else as_device(device)
+    place = CPU if device is None else as_device(device)
+    if place.type != "cuda":  # which may be chosen before it is known whether there is one
+        module_for(place)
+    _chosen.default = place
 
 
 def as_device(value: Any) -> device:

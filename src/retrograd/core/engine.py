@@ -28,6 +28,7 @@ from .dtypes import of
 from .levels import level_of
 from .modes import recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
+from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
@@ -37,17 +38,22 @@ retain_last = False
 
 
 def sweep(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None = None, write: bool = True
+    roots: Sequence[tuple[Any, Any]],
+    keep: bool,
+    record: bool,
+    wanted: dict[Any, Any] | None = None,
+    write: bool = True,
+    silent: bool = False,
 ) -> None:
     """Run the graph backwards from ``roots``, pairs of a place and the gradient that arrives there.
 
     ``keep``: leave saved values in place for another sweep. ``record``: gradients are Tensors and the sweep records
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
-    ``grad`` of leaves.
+    ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
     before = recording()
-    if before is not record:
-        set_recording(record)
+    if before is not (record and not silent):
+        set_recording(record and not silent)
     plan = token = None
     try:
         if wanted is not None or AccumulateGrad.hooked:
@@ -58,11 +64,26 @@ def sweep(
         else:
             with numpy.errstate(all="ignore"):
                 _sweep(roots, keep, record, wanted, write, plan)
+    except Exception as error:
+        _tell_place(error)
+        raise
     finally:
         if token is not None:
             _running.reset(token)
         if recording() is not before:
             set_recording(before)
+
+
+def _tell_place(error: Exception) -> None:
+    """Note on an error which place of the graph was being served: the functions below hold it in a local."""
+    place, trace = None, error.__traceback__
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        if frame.f_code is _sweep.__code__:
+            place = frame.f_locals.get("place") or frame.f_locals.get("previous")
+        elif frame.f_code is _finish_leaf.__code__:
+            place = frame.f_locals["leaf"]
+    note(error, place)
 
 
 def _sweep(
@@ -326,7 +347,8 @@ def fit(grad: Any, place: Any, node: Any) -> Any:
             index = next((i for i, edge in enumerate(node.edges) if edge is place), 0)
             raise RuntimeError(
                 f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
-                f"expected shape compatible with {list(place.shape)}"
+                f"expected shape compatible with {list(place.shape)}.{recorded(node)} Remedy: let its backward give each "
+                "input a gradient of that input's shape."
             )
         grad = level.sum_to_size(grad, place.shape)
     dtype = grad._array.dtype if isinstance(grad, Tensor) else grad.dtype
@@ -509,11 +531,11 @@ def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     """What a node's hook returned in the place of the gradients that it was ``shown``."""
     if not isinstance(results, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{_hook_hint(hook)}")
     if len(results) != len(shown):
         raise RuntimeError(
             f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected "
-            f"{len(shown)})"
+            f"{len(shown)}){_hook_hint(hook)}"
         )
     for result, given in zip(results, shown, strict=True):
         if result is not None:
@@ -522,16 +544,24 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
 
 
 def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
+    said: Exception | None = None
     if not isinstance(result, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-    if shown is None:
-        raise RuntimeError("can't replace a None gradient with a non-None value")
-    if result._array.dtype != shown._array.dtype:
-        raise RuntimeError(
-            f"hook '{_name(hook)}' has changed the type of value (was {shown.type()} got {result.type()})"
-        )
-    if result._array.shape != shown._array.shape:
-        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
+        said = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
+    elif shown is None:
+        said = RuntimeError(f"can't replace a None gradient with a non-None value{_hook_hint(hook)}")
+    elif result._array.dtype != shown._array.dtype:
+        change = f"type of value (was {shown.type()} got {result.type()})"
+        said = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{_hook_hint(hook)}")
+    elif result._array.shape != shown._array.shape:
+        said = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{_hook_hint(hook)}")
+    if said is not None:
+        raise said
+
+
+def _hook_hint(hook: Any) -> str:
+    place = defined(hook)
+    remedy = "Remedy: return None, or a gradient of the same shape and dtype"
+    return f" (the hook is defined{place}). {remedy}" if place else f". {remedy}"
 
 
 def _name(hook: Any) -> str:

@@ -14,6 +14,8 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, Self
 
+from . import where
+
 # Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
 next_number = count(0, -1).__next__
 
@@ -29,12 +31,12 @@ class Handle:
     next_id: ClassVar[int] = 0
 
     def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
-        """``notes``: dictionaries in which the hook's owner notes, by its number, how it is to be called."""
+        """``notes``: further such dictionaries, in which it is noted that this hook is to be called in a special way."""
+        others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
         self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(map(weakref.ref, (*others, *notes)))
         self.id = Handle.next_id
         Handle.next_id += 1
-        others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
-        self.extra_dict_ref = tuple([weakref.ref(each) for each in (*others, *notes)])
         if hook is not None:
             hooks_dict[self.id] = hook
         for each in notes:
@@ -253,7 +255,9 @@ class AccumulateGrad:
     It holds the leaf's memory, not the leaf: ``variable`` is the leaf while that lives, else a new Tensor in its place.
     """
 
-    __slots__ = ("__weakref__", "array", "cell", "dtype", "hooks", "leaf", "metadata", "number", "shape")
+    __slots__ = (
+        "__weakref__", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "metadata", "number", "shape",
+    )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
     next_functions: ClassVar[tuple[Any, ...]] = ()
@@ -271,6 +275,7 @@ class AccumulateGrad:
         self.hooks: Hooks | None = None
         self.number = next_number()
         self.metadata: dict[Any, Any] = {}
+        self.code, self.instruction = where.caller()
 
     @property
     def node(self) -> AccumulateGrad:

@@ -31,6 +31,7 @@ from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .packing import before_writing
+from .reasons import made
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
 #: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
@@ -207,15 +208,18 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
         _refuse_view(x, "is being")
         if x.requires_grad and (base._node is None or base._node.__class__ is AccumulateGrad):
             raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation." + _place_hint()
+                "a view of a leaf Variable that requires grad is being used in an in-place operation."
+                + _place_hint(base)
             )
     if recorded and x._node.__class__ is AccumulateGrad:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." + _place_hint())
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation." + _place_hint(x)
+        )
 
 
-def _place_hint() -> str:
-    shown = where.describe(*where.caller())
-    return f" (at {shown}; update it under torch.no_grad(), or work on a clone)" if shown else ""
+def _place_hint(leaf: Tensor) -> str:
+    shown, how = where.describe(*where.caller()), made(leaf._node)
+    return f" (at {shown}; it is {how}). Remedy: update it under torch.no_grad(), or work on a clone." if shown else ""
 
 
 def check_overlap(x: Tensor) -> None:

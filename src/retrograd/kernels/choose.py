@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from .floats import widened
+from .picking import put_along, taken_along, within
+
+INT = numpy.dtype(numpy.int64)
 
 
 def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
     """Which targets count: None if all do. Raises torch's error for a class that there is not."""
     if not target.size:
+        return None
+    if target.dtype is INT and within(target, classes) and not 0 <= ignore < classes:
         return None
     low, high = target.min(), target.max()
     if low >= 0 and high < classes and not low <= ignore <= high:
@@ -33,21 +40,15 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
 def pick(np: Any, x: Any, target: Any) -> Any:
     """``x[n, target[n, …], …]`` of ``x`` (N, C, …), or ``x[target]`` of (C)."""
-    if x.ndim == 1:
-        return x[target]
-    if x.ndim == 2:
-        return x[np.arange(x.shape[0]), target]
-    return np.take_along_axis(x, np.expand_dims(target, 1), 1)[:, 0]
+    return x[target] if x.ndim == 1 else taken_along(np, x, target, 1)
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
     """Write ``values`` where :func:`pick` reads."""
     if out.ndim == 1:
         out[target] = values
-    elif out.ndim == 2:
-        out[np.arange(out.shape[0]), target] = values
     else:
-        np.put_along_axis(out, np.expand_dims(target, 1), np.expand_dims(values, 1), 1)
+        put_along(np, out, target, values, 1)
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:

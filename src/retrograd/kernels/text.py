@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -202,11 +202,12 @@ def tensor_text(
     grad_fn: str | None = None,
     prefix: str = "tensor(",
     contents: str | None = None,
+    more: Sequence[str] = (),
 ) -> str:
     """The text of a tensor with the numbers of ``array`` (a NumPy array).
 
     ``dtype`` and the defaults are named as torch prints them (``torch.float32``); ``device`` is None for the CPU;
-    ``grad_fn`` is the name of the node; ``contents`` stands where the numbers would.
+    ``grad_fn`` is the name of the node; ``contents`` stands where the numbers would; ``more`` is said behind all else.
     """
     indent = len(prefix)
     suffixes = [] if device is None else [f"device='{device}'"]
@@ -226,7 +227,7 @@ def tensor_text(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + numbers, suffixes, indent)
+    return _with_suffixes(prefix + numbers, [*suffixes, *more], indent)
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from ..core.tensor import Tensor
 from ..ops.cast import on_cpu
 from ..ops.cast import rebuild as rebuild_tensor
@@ -248,4 +248,4 @@ __all__ = [
     "UninitializedTensorMixin",
     "is_lazy",
 ]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -21,6 +21,7 @@ from .calls import modify
 from .cast import on_cpu
 from .elementary import relu as relu_block
 from .elementary import tanh
+from .interpret import batched
 from .random import Generator, _stream
 from .shape import reshape
 from .table import in_place_form, op, pointwise, surface
@@ -577,6 +578,8 @@ def rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return _call(rrelu_mean, inplace, input, (lower + upper) / 2)
+    if (special := batched((input,))) is not None and special._run.differs():
+        return special.by_slices(rrelu, (input, lower, upper, True, False, generator), {})
     array = input._array
     if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
         raise unsupported("rrelu_with_noise_out_cpu", array.dtype)

@@ -35,6 +35,8 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
+            if out is not None:
+                raise special.refuse_out(op)
             return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
@@ -413,6 +415,9 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
     """Run ``op`` and write its result (or results) into ``out``."""
     outs = out if isinstance(out, tuple) else (out,)
+    special = innermost(outs)
+    if special is not None:
+        raise special.refuse_out(op)
     graded = op.has_rules and op.result is None
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -360,8 +361,8 @@ def _node_name(x: Tensor) -> str | None:
     return None if node is None else node.__class__.__name__
 
 
-def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> str:
-    """The printed text of a tensor, with ``contents`` in the place of its numbers if given."""
+def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
+    """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
     place = x.device
     return text.tensor_text(
         on_cpu(x),
@@ -373,6 +374,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None) -> 
         grad_fn=_node_name(x),
         prefix=prefix,
         contents=contents,
+        more=more,
     )
 
 

@@ -12,10 +12,13 @@ from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
 from ..kernels import choose, ctc
 from ..kernels.floats import widened
+from ..kernels.summing import COUNTS, FEW, total
 from .arithmetic import neg
+from .callers import FIRST
 from .cast import on_cpu
 from .compare import eq, isinf
 from .create import zeros_like
+from .interpret import slicewise
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .reduce import sum
@@ -32,6 +35,11 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
     """The loss and the total weight of what counts."""
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     counts = choose.check_classes(np, target, classes, ignore)
+    if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
+        found, count = choose.pick(np, x, target), COUNTS[x.dtype][target.size]
+        if reduction == "none":
+            return -found, np.zeros((), x.dtype)
+        return -total(np, found) / count if reduction == "mean" else -total(np, found), count
     short = x.dtype in dtypes.SHORT
     kind = np.dtype(np.float32) if short else x.dtype
     target, share = choose.class_weights(np, target, counts, weight, kind)
@@ -41,8 +49,16 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
     count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
     if reduction == "none":
         return found.astype(x.dtype), np.zeros((), x.dtype)
-    total = np.add.reduce(found, None)
-    return (total / count if reduction == "mean" else total).astype(x.dtype), np.asarray(count).astype(x.dtype)
+    whole = np.add.reduce(found, None)
+    return (whole / count if reduction == "mean" else whole).astype(x.dtype), np.asarray(count).astype(x.dtype)
+
+
+#: What needs no further checks, and is the most common.
+PLAIN = (
+    "weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
+    "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
+    {"INT": choose.INT, "REDUCTIONS": REDUCTIONS},
+)  # fmt: skip
 
 
 def _nll_block(name: str, backward: str) -> Any:
@@ -54,7 +70,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     made = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1,
+        differentiable=1, optional=("weight",), inline=PLAIN,
     )(kernel)  # fmt: skip
     made.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
@@ -138,6 +154,10 @@ def _check_long(target: Tensor) -> None:
 
 
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int) -> Tensor:
+    x, places = input._array, target._array
+    if weight is None and x.ndim == 2 and places.ndim == 1 and places.dtype is choose.INT and len(places) == len(x):
+        plain: Tensor = nll_loss_block(input, target, None, how, ignore_index)[0]
+        return plain
     _check_target(input, target)
     shape = tuple(input.shape)
     if len(shape) in (1, 2):
@@ -173,6 +193,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
     return view(found, (shape[0], *shape[2:])) if how == "none" else found
 
 
+@surface(function=False, method=False, quick=nll_loss_block, guard="inline", gives=FIRST)
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -201,7 +222,7 @@ def cross_entropy(
     tensor(0.6931)
     """
     how = chosen(size_average, reduce, reduction)
-    if target.size() == input.size():
+    if target._array.shape == input._array.shape:
         return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
     if label_smoothing > 0:
         return _smoothed(input, target, weight, how, ignore_index, label_smoothing)
@@ -209,7 +230,7 @@ def cross_entropy(
 
 
 def _log_softmax(input: Tensor) -> Tensor:
-    found: Tensor = log_softmax_block(input, 0 if input.ndim == 1 else 1)
+    found: Tensor = log_softmax_block(input, 0 if input._array.ndim == 1 else 1)
     return found
 
 
@@ -249,6 +270,7 @@ def _probabilities(
     return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / classes)
 
 
+@slicewise
 def _smoothed(
     input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
 ) -> Tensor:

@@ -8,10 +8,12 @@ from typing import Any
 from ..core import dtypes
 from ..core.modes import recording
 from ..core.node import Output
-from ..core.tensor import Tensor, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import Geometry, geometry
 from .calls import write_array
+from .cast import clone
 from .inner import strided_write
+from .interpret import Transformed, batched
 from .out import refuse_grad
 from .parts import view_as_complex, view_as_real
 from .pieces import (
@@ -57,6 +59,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 def copied(shown: Tensor, input: Tensor) -> Tensor:
     """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
+    if isinstance(shown, Transformed):
+        return clone(shown, memory_format=contiguous_format)
     out = wrap(shown._array.copy(order="C"))
     place = shown._node
     if recording() and place is not None and place is not input._node:
@@ -104,7 +108,8 @@ def _pairs(input: Tensor) -> Tensor:
 
 
 for _name, _function in {
-    "alias": alias, "as_strided": as_strided, "detach": Tensor.detach, "diagonal": diagonal, "expand": expand_method,
+    "alias": alias, "as_strided": as_strided, "detach": lambda input: input.detach(), "diagonal": diagonal,
+    "expand": expand_method,
     "permute": permute, "select": select, "slice": slice_, "split": split, "split_with_sizes": split_with_sizes,
     "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
     "view": view, "view_as_complex": _pairs, "view_as_real": view_as_real,
@@ -249,4 +254,6 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """The tensor of the shape of ``src`` of which ``input`` is the slice with these arguments, as a view of it."""
+    if (special := batched((input, src))) is not None:
+        raise special.refuse_out(slice_inverse_block.op)
     return slice_inverse_block(input, src, geometry(src._array, src._array), geometry(input._array, input._array))

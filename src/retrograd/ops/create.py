@@ -12,6 +12,7 @@ from ..core.dtypes import dtype
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
 from .inner import as_strided_of
+from .interpret import spread_as
 from .promote import common_dtype, storable
 from .table import surface
 
@@ -41,7 +42,7 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if each.__class__ is not int or each < 0:
             break
     else:
-        if size:
+        if size and math.prod(size) < 2**61:
             return size
     if not size:
         size = (named,)  # and None, where nothing was given at all, is no shape
@@ -293,7 +294,7 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         array = alike(np, input, kind, order)
         if fill is not None:
             array.fill(fill)
-        return made(array, requires_grad)
+        return spread_as(input, made(array, requires_grad))
 
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
@@ -314,7 +315,7 @@ def full_like(
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = alike(np, input, kind, order), number_of(fill_value)
     array[...] = value if storable(value, kind) else dtypes.converted(value, kind)
-    return made(array, requires_grad)
+    return spread_as(input, made(array, requires_grad))
 
 
 def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -327,9 +328,10 @@ def _new(create: Any, doc: str) -> None:
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         sizes = sizes_of(new.__name__, shape, size)
-        return create(
+        found = create(
             sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
         )
+        return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
     new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
@@ -346,7 +348,7 @@ def new_full(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
-    return full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad)
+    return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
 @surface(function=False)

@@ -74,7 +74,7 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 
 def _of_plain_numbers(data: Any, kind: Any) -> Any:
     """The array of a float, a list of nothing but floats or nothing but ints, or of such lists of one length; or None."""
-    kinds = _FLOATS if kind is float else set(map(type, data))
+    kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
         kinds = {type(each) for row in data for each in row}
     if kinds == _FLOATS:

@@ -12,6 +12,8 @@ from ..core.tensor import Tensor, wrap
 from ..core.where import warn
 from ..kernels import random as draws
 from .arithmetic import mul
+from .compare import ne
+from .interpret import draw, runs
 from .promote import F32, F64
 from .random import bernoulli_, default_generator
 from .shape import squeeze, unsqueeze
@@ -29,6 +31,8 @@ def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
         blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
         blank = np.empty_like(input._array)
+    if runs():
+        return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
     return bernoulli_(wrap(blank), 1 - p)
 
 
@@ -41,7 +45,13 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
     if p == 1:
         return _zero(input)
     array = input._array
-    if feature or array.dtype not in (F32, F64) or not array.flags.c_contiguous or module_of(array) is not numpy:
+    if (
+        runs()
+        or feature
+        or array.dtype not in (F32, F64)
+        or not array.flags.c_contiguous
+        or module_of(array) is not numpy
+    ):
         return _kept(input, p, feature).div_(1 - p)
     kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
     return wrap(numpy.divide(kept, 1 - p, kept))
@@ -116,7 +126,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
-    mask = wrap(_kept(input, p, False)._array != 0)
+    mask = ne(_kept(input, p, False), 0)
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
 
 

@@ -467,7 +467,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
     >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
     tensor([0.2689, 0.5000, 0.7311])
     """
-    return np.divide(1, 1 + np.exp(-self))
+    return np.reciprocal(1 + np.exp(np.negative(self)))
 
 
 @op(function=False, method=False, opmath=True)

@@ -13,7 +13,9 @@ from ..core.views import bump
 from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
+from ..kernels.picking import within
 from .cast import type_name
+from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, view
 from .table import op, surface
@@ -21,7 +23,11 @@ from .table import op, surface
 # -- Embedding -------------------------------------------------------------------------------------------------------
 
 
-@op(function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True)
+@op(
+    function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
+    inline=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))", "self.take(indices, 0)",
+            {"INT": numpy.dtype(numpy.int64), "within": within}),
+)  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """The rows of ``self`` at ``indices``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
@@ -85,12 +91,19 @@ def _embedding(
 @surface(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
+    if (special := batched((input, indices))) is not None:  # the slices are views
+        special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
+        return input
     _check_indices("embedding_renorm_", indices)
     if rows.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump(input)
     return input
 
 
+@surface(
+    function=False, method=False, quick=embedding_block, operands=("weight", "input"),
+    guard="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
+)  # fmt: skip
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -241,6 +254,7 @@ def _check_rows(indices: Any, count: int) -> None:
 
 
 @surface(method=False, name="embedding_bag")
+@slicewise
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
@@ -274,6 +288,7 @@ def _embedding_bag(
     return out, wrap(bags), wrap(sizes), tops
 
 
+@slicewise
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
@@ -347,6 +362,7 @@ def _mode(mode: str, scale: bool, sparse: bool) -> int:
 # -- One-hot rows ----------------------------------------------------------------------------------------------------
 
 
+@slicewise
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """For each integer (int64) a row of zeros with a one at its place.
 

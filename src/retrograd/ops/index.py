@@ -19,6 +19,7 @@ from ..kernels import indexing
 from .calls import at_hand, bare
 from .data import array_of
 from .inner import expand
+from .interpret import batched, runs
 from .overwrite import fill_with_
 from .pieces import select_block, slice_block
 from .promote import NUMBERS, storable
@@ -206,7 +207,7 @@ def _is_part(item: Any) -> bool:
 def _part_of_index(item: Any) -> Any:
     """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
     if isinstance(item, Tensor):
-        if item._array.ndim == 0 and item._array.dtype.kind in "iub":
+        if item._array.ndim == 0 and item._array.dtype.kind in "iub" and batched((item,)) is None:
             scalar = item._array.item()
             return bool(scalar) if item.dtype in MASKS else scalar
         return item
@@ -282,6 +283,11 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
 
 
 def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
+    if batched((item,)) is not None:
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
+            "with a boolean mask."
+        )
     if item.dtype is dtypes.uint8:
         warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
@@ -319,6 +325,8 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
     """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
+    if runs() and (special := batched(picks)) is not None:
+        return special.picked(x, picks)
     arrays = tuple([None if each is None else each._array for each in picks])
     if _are_common(arrays):
         if not bare(x):
@@ -399,6 +407,9 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
             fill_with_(viewed, source)
         else:
             _copy_into(viewed, source)
+        return
+    if runs() and (special := batched(picks)) is not None:
+        special.put_picked(viewed, picks, source, False)
         return
     where = _mask_of(viewed, picks) or _arrays(viewed, _spread(picks, viewed))
     put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
@@ -549,6 +560,12 @@ def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
 index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
+def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
+    """``x`` with ``values`` put (or added) at the places that ``picks`` (None: all of a dimension) give."""
+    where = _arrays(x, _spread(picks, x))
+    return index_put_block(x, _fitted(values, x, where, _fills(picks, values)), where, accumulate)
+
+
 def _put_arguments(
     input: Tensor, indices: Any, values: Any, accumulate: bool
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
@@ -579,6 +596,8 @@ def _put_arguments(
 @surface()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
+    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+        return special.by_slices(index_put, (input, indices, values, accumulate), {})
     _, where, source = _put_arguments(input, indices, values, accumulate)
     return index_put_block(input, source, where, accumulate)
 
@@ -586,6 +605,9 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @surface()
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
+    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+        input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
+        return input
     _, where, source = _put_arguments(input, indices, values, accumulate)
     put_(input, source, where, accumulate)
     return input

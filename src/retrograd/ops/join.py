@@ -19,6 +19,7 @@ from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
 from .calls import write_array
+from .interpret import innermost
 from .out import refuse_grad, written
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
@@ -146,6 +147,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     dim = kwargs.get("axis", dim)
     if not given:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, cat)
     arrays = _common(given)
     if 0 in [each.ndim for each in arrays]:
         position = [each.ndim for each in arrays].index(0)
@@ -214,6 +217,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, stack)
     arrays = _common(given)
     for position, each in enumerate(arrays):
         if each.shape != arrays[0].shape:
@@ -501,7 +506,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
     if not tensors:
         return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
-    arrays = _common(_all_tensors(tensors))
+    if (special := innermost(_all_tensors(tensors))) is not None:
+        return special.joined(tensors, None, lambda each, dim: block_diag(*each))
+    arrays = _common(tensors)
     for position, each in enumerate(arrays):
         if each.ndim > 2:
             raise RuntimeError(

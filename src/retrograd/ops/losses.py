@@ -13,6 +13,7 @@ from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
+from ..kernels.summing import total
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
 from .calls import check_cast
@@ -26,6 +27,9 @@ from .rounding import clamp_min, minimum
 from .shape import broadcast_tensors, unsqueeze
 from .special import xlogy
 from .table import op, surface
+
+#: How losses are reduced; PyTorch's own functions take the number.
+REDUCTIONS = ("none", "mean", "sum")
 
 # -- Reductions ------------------------------------------------------------------------------------------------------
 
@@ -56,7 +60,7 @@ def reduced(each: Tensor, reduction: str) -> Tensor:
 def _total(np: Any, each: Any, reduction: str) -> Any:
     if reduction == "none":
         return each
-    found = np.add.reduce(each, None)
+    found = total(np, each)
     return found / each.dtype.type(each.size) if reduction == "mean" else found
 
 
@@ -78,8 +82,15 @@ def _share(F: Any, g: Any, shape: tuple[int, ...], reduction: str) -> Any:
     return g / (math.prod(shape) or 1) if reduction == "mean" else g
 
 
-def _loss(backward: str | None = None) -> Any:
-    return op(function=False, method=False, opmath=True, backward=backward)
+def _loss(backward: str | None = None, **options: Any) -> Any:
+    return op(function=False, method=False, opmath=True, backward=backward, **options)
+
+
+#: What needs no further checks, and is the most common.
+_PLAIN = (
+    "self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
+    "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
+)  # fmt: skip
 
 
 def _floats(name: str, *operands: Any) -> None:
@@ -125,7 +136,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 # -- Squares, absolute differences and what is between ----------------------------------------------------------------
 
 
-@_loss("MseLossBackward0")
+@_loss("MseLossBackward0", inline=_PLAIN)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Squares of differences, their mean or their sum."""
     _floats("mse_cpu", self, target)
@@ -143,7 +154,7 @@ _first_order(mse_loss_block, "mse_loss_backward", True)
 _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
-@_loss("SmoothL1LossBackward0")
+@_loss("SmoothL1LossBackward0", inline=_PLAIN)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
     _floats("smooth_l1_cpu", self, target)
@@ -258,6 +269,7 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     return reduced(found, reduction)
 
 
+@surface(function=False, method=False, quick=mse_loss_block, guard="inline", parameter=0.0)
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -391,11 +403,17 @@ def _bce_mixed(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_sha
 binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, target=_bce_mixed)
 
 
-@_loss("BinaryCrossEntropyWithLogitsBackward0")
+@_loss(
+    "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
+    inline=("weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
+            "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
+)  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Binary cross entropy of sigmoid(x), without overflow."""
     _floats("log_sigmoid_cpu", self)
-    softplus = np.log1p(np.exp(-np.absolute(self)))  # log(1 + exp(-x)) with the part that may overflow taken out
+    softplus = np.log1p(
+        np.exp(np.negative(np.absolute(self)))
+    )  # log(1 + exp(-x)) with the part that may overflow taken out
     softplus += np.maximum(-self, 0)
     if pos_weight is not None:
         softplus *= 1 + (pos_weight - 1) * target
@@ -499,6 +517,10 @@ def binary_cross_entropy(
     return found
 
 
+@surface(
+    function=False, method=False, quick=bce_with_logits_block, guard="inline",
+    operands=("input", "target", "weight", "pos_weight"),
+)  # fmt: skip
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
@@ -511,10 +533,6 @@ def binary_cross_entropy_with_logits(
     x, y = _alike(input, target, target.dtype) if input.is_floating_point() else (input, target)
     found: Tensor = bce_with_logits_block(x, y, weight, pos_weight, how)
     return found.to(target.dtype)
-
-
-#: How PyTorch's own functions take a reduction: by number.
-REDUCTIONS = ("none", "mean", "sum")
 
 
 @surface(method=False, name="binary_cross_entropy_with_logits")

@@ -46,6 +46,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     random,
     ranges,
     rearrange,
+    recurrent,
     reduce,
     resample,
     resize,

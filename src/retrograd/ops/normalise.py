@@ -20,6 +20,7 @@ from ..kernels.floats import widened
 from .arithmetic import div_true
 from .elementary import pow as power
 from .elementary import rsqrt
+from .interpret import batched
 from .join import cat
 from .reduce import mean as mean_of
 from .reduce import vector_norm
@@ -408,6 +409,9 @@ def native_batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
+    if (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return special.by_slices(native_batch_norm, given, {})
     _check_channels(input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _check_kinds(input, weight, bias)
     kept = [each for each in (running_mean, running_var) if each is not None]
@@ -459,6 +463,9 @@ def _instance_norm(
     """Instance normalisation; see ``nn.functional.instance_norm``."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+        return special.by_slices(_instance_norm, given, {})
     batch, channels = input.shape[:2]
     scale, shift, mean, var = (
         None if each is None else each.repeat(batch) for each in (weight, bias, running_mean, running_var)

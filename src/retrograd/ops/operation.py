@@ -24,7 +24,8 @@ class Level:
 
 
 #: Kernels on NumPy arrays, and the public operations on Tensors: the two levels of every rule.
-ARRAYS, TENSORS = Level(), Level()
+ARRAYS: Any = Level()
+TENSORS: Any = Level()
 for _scalar in (numpy.ndarray, numpy.generic):
     LEVEL[_scalar] = ARRAYS
 LEVEL[Tensor] = TENSORS
@@ -123,6 +124,8 @@ class Op:
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
         self.has_rules = False
         self._saved: list[Saved] | None = None
+        #: The tangents of the results, ``jvp(F, primals, tangents, params, outs)``, where the rules do not serve.
+        self.jvp: Callable[..., Any] | None = None
 
     def derivative(self, /, **rules: Rule) -> None:
         """Give the rule for each tensor by name; a tensor without one gets no gradient."""

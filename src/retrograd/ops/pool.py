@@ -14,6 +14,7 @@ from ..kernels import pool, resample
 from ..kernels.layout import laid_as
 from .arithmetic import sign
 from .elementary import relu
+from .interpret import batched, slicewise
 from .reduce import mean
 from .shape import squeeze, unsqueeze
 from .table import FUNCTIONS, op, surface
@@ -334,6 +335,9 @@ def _fractional_maxima(
         raise unsupported(f"{name}_out_frame", array.dtype)
     if samples is None:
         samples = FUNCTIONS["rand"](batch, channels, rank, dtype=input.dtype, device=input.device)
+    if (special := batched((samples,))) is not None:
+        given = (input, rank, kernel_size, output_size, None, samples)
+        return special.by_slices(_fractional_maxima, given, {})
     _check_samples(samples, batch, channels, rank)
     for axis, n, o, k in zip(("time", "height", "width")[3 - rank :], array.shape[-rank:], out, kernel, strict=True):
         if o + k - 1 >= n:
@@ -541,6 +545,7 @@ def _check_averaged(array: Any, rank: int) -> None:
     raise unsupported("avg_pool2d" if rank == 2 else "avg_pool3d_out_frame", array.dtype)
 
 
+@slicewise
 def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
     """Means of integers, rounded towards zero."""
     np = module_of(input._array)

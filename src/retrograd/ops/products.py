@@ -118,7 +118,10 @@ def _turned_tensor(x: Tensor) -> Tensor:
 ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array, _turned_tensor
 
 
-@op(backward="BmmBackward0", opmath=True, holomorphic=False)
+@op(
+    backward="BmmBackward0", opmath=True, holomorphic=False,
+    inline=("mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)", "np.matmul(self, mat2)"),
+)  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
     if self.ndim != 3 or mat2.ndim != 3:
@@ -138,7 +141,10 @@ bmm.derivative(
 )
 
 
-@op(backward="MvBackward0", opmath=True, holomorphic=False)
+@op(
+    backward="MvBackward0", opmath=True, holomorphic=False,
+    inline=("vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
+)  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
     """The product of a matrix and a vector."""
     if self.ndim != 2 or vec.ndim != 1:
@@ -160,7 +166,10 @@ mv.derivative(
 )
 
 
-@op(backward="DotBackward0", opmath=True, holomorphic=False)
+@op(
+    backward="DotBackward0", opmath=True, holomorphic=False,
+    inline=("tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
+)  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """The sum of the products of two vectors.
 
@@ -230,7 +239,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     return F.mul(reshape(input, (-1, 1)), vec2, out=out)
 
 
-@surface(quick=mm, guard="inline")
+@surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
 
@@ -318,7 +327,7 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
-@surface(function=False, name="__matmul__", quick=mm, guard="inline")
+@surface(function=False, name="__matmul__", quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
 def at(input: Tensor, other: Any) -> Any:
     """The operator ``@``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
@@ -337,7 +346,18 @@ def _times(F: Any, g: Any, factor: Any) -> Any:
     return g if factor == 1 else g * factor.conjugate()
 
 
-@op(backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True)
+def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
+    """The usual case. Added in place, a summand larger than the product is refused."""
+    product = mat1.dot(mat2)
+    product += self
+    return product
+
+
+@op(
+    backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
+    inline=("beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
+            "plain_addmm(self, mat1, mat2)", {"plain_addmm": _plain_addmm}),
+)  # fmt: skip
 def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * mat1 @ mat2``."""
     for name, each in (("mat1", mat1), ("mat2", mat2)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,8 @@ from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import at_hand, modify, write_array
 from .create import alike, dtype_of, made, sizes_of
+from .interpret import draw, runs, slicing
+from .overwrite import copy_block
 from .promote import F32, F64, mismatch
 from .table import op, surface
 
@@ -126,7 +129,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 # -- Creating --------------------------------------------------------------------------------------------------------
 
 
-def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
+def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
+    if runs() and out is None:
+        return draw(sample, shape)
+    array = sample(shape)
     if out is not None:
         write_array(out, array)
         return out
@@ -134,6 +140,16 @@ def _drawn(array: Any, device: Any, requires_grad: bool, out: Tensor | None = No
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
     return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
+
+
+def _drawn_like(
+    input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """What ``sample`` draws, in the shape and the order of memory of ``input``."""
+    if runs():
+        return draw(sample, input._array.shape)
+    found = _ordered(input, kind, order, sample, serial)
+    return _drawn(lambda shape: found, found.shape, device or input.device, requires_grad)
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
@@ -144,7 +160,8 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         kind = dtypes.default.floating.numpy if dtype is None else dtype_of(name, dtype)
         if dtype is not None:
             _check_floating(name, kind)
-        return _drawn(sample(_stream(generator), sizes_of(name, shape, size), kind), device, requires_grad, out)
+        stream = _stream(generator)
+        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad, out)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -153,8 +170,15 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
         _check_floating(name, kind)
         stream = _stream(generator)
-        found = _ordered(input, kind, memory_format, lambda shape, **how: sample(stream, shape, kind, **how), serial)
-        return _drawn(found, device or input.device, requires_grad)
+        return _drawn_like(
+            input,
+            kind,
+            memory_format,
+            lambda shape, **how: sample(stream, shape, kind, **how),
+            serial,
+            device,
+            requires_grad,
+        )
 
     for made_, title, text in (
         (create, name, f"{doc} of shape ``size`` (ints or one sequence)."),
@@ -210,7 +234,8 @@ def randint(
     kind = dtype_of("randint", dtype, dtypes.int64)
     shape = sizes_of("randint", (size,))
     _check_span(low, high, dtypes.of(kind))
-    return _drawn(draws.integers(_stream(generator), shape, kind, low, high), device, requires_grad, out)
+    stream = _stream(generator)
+    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad, out)
 
 
 def _check_span(low: int, high: int, dtype: Any) -> None:
@@ -233,8 +258,15 @@ def randint_like(
     kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(None)
-    found = _ordered(input, kind, memory_format, lambda shape: draws.integers(stream, shape, kind, low, high), {})
-    return _drawn(found, device or input.device, requires_grad)
+    return _drawn_like(
+        input,
+        kind,
+        memory_format,
+        lambda shape: draws.integers(stream, shape, kind, low, high),
+        {},
+        device,
+        requires_grad,
+    )
 
 
 @surface(method=False)
@@ -249,8 +281,13 @@ def randperm(
     if kind.kind in "cb":
         raise dtypes.unsupported("randperm", kind)
     dtypes.converted(n, kind)
-    array = draws.permutation(_stream(generator), n, kind)
-    return _drawn(array, device, requires_grad, out)
+    stream = _stream(generator)
+
+    def permutations(shape: tuple[int, ...]) -> Any:
+        count = math.prod(shape[:-1])
+        return numpy.stack([draws.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
+
+    return _drawn(permutations, (n,), device, requires_grad, out)
 
 
 def _scaled_noise(number: int) -> Any:
@@ -282,8 +319,9 @@ def normal(
         _check_std(std)
         kind = dtype_of("normal", dtype)
         shape = sizes_of("normal", (size,))
+        stream = _stream(generator)
         return _drawn(
-            draws.normal(_stream(generator), shape, kind, float(mean), float(std)), device, requires_grad, out
+            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad, out
         )
     if isinstance(std, Tensor) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -296,7 +334,10 @@ def normal(
     error = mismatch(shapes[0], shapes[-1])
     if error is not None:
         raise error
-    noise = draws.normal(_stream(generator), numpy.broadcast_shapes(*shapes), kind)
+    shape, stream = numpy.broadcast_shapes(*shapes), _stream(generator)
+    if runs():
+        return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
+    noise = draws.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
     return block(*operands, noise, out=out)
@@ -352,6 +393,12 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return poisson_block(input, _stream(generator))
 
 
+@op(name="binomial_block", function=False, method=False, differentiable=0)
+def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
+    """How many trials succeed."""
+    return draws.binomial(stream, count, prob)
+
+
 @surface(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of ``count`` trials succeed that have the chance ``prob``, element by element.
@@ -372,7 +419,14 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     error = mismatch(count._array.shape, prob._array.shape)
     if error is not None:
         raise error
-    return wrap(draws.binomial(_stream(generator), count._array, prob._array))
+    return binomial_block(count, prob, _stream(generator))
+
+
+@op(name="multinomial_block", function=False, method=False, differentiable=0)
+def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
+    """Indices drawn by weights, from each row."""
+    rows = self.reshape(-1, self.shape[-1])
+    return draws.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
 
 @surface()
@@ -396,7 +450,7 @@ def multinomial(
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    return _drawn(draws.multinomial(_stream(generator), weights, num_samples, replacement), input.device, False, out)
+    return multinomial_block(input, _stream(generator), num_samples, replacement, out=out)
 
 
 # -- In place --------------------------------------------------------------------------------------------------------
@@ -425,6 +479,8 @@ _OVERWRITE = {
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
+    if runs():
+        return _write_drawn(x, sample)
     array = x._array
     if at_hand(x) and array.flags.c_contiguous and array.dtype in (F32, F64):
         array[...] = sample(array.shape)
@@ -435,6 +491,16 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
     values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
     return modify(_OVERWRITE[node].op, (x,), (values,))
+
+
+def _write_drawn(x: Tensor, sample: Any) -> Tensor:
+    """Overwrite ``x`` within a transformation."""
+    if not {each for each in runs() if each.differs()} <= slicing(x):
+        raise RuntimeError(
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+            "randomness. If this is necessary for your usage, please file an issue with functorch."
+        )
+    return modify(copy_block.op, (x, draw(sample, x._array.shape)), ())
 
 
 @surface(function=False)

@@ -29,7 +29,7 @@ def arange(
     if plain and end.__class__ is int and (start is None or start.__class__ is int) and step.__class__ is int:
         first = start or 0
         if step and (end - first) * step >= 0 and -(2**62) < first < 2**62 and abs(end - first) < 2**58:
-            return made(numpy.arange(first, end, step, numpy.int64), requires_grad)
+            return made(numpy.arange(first, end, step, dtype=numpy.int64), requires_grad)
     first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
     whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
     kind = dtype_of("arange", dtype, out.dtype if out is not None else dtypes.int64 if whole else None)

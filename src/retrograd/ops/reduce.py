@@ -9,7 +9,8 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
-from ..kernels.summing import FEW, ONES, mean_along, summed, total
+from ..kernels.picking import largest
+from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
 from .shape import spread
@@ -36,7 +37,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
 
 
 def wide(np: Any, x: Any) -> Any:
-    return x.astype(np.int64) if x.dtype.kind in "biu" else x
+    return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
 
 
 # -- Sums and means --------------------------------------------------------------------------------------------------
@@ -252,7 +253,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         flat = flat - total(np, flat) / count
         return np.divide(flat.dot(flat), left)
     axes = axes_of(dim, x.ndim)
-    centred = x - summed(np, x, axes, True) / x.dtype.type(max(count, 1))
+    whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
+    centred = x - whole / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
     found = summed(np, squares, axes, keepdim)
     return np.divide(found, found.dtype.type(left))
@@ -558,12 +560,22 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
-    top = (
-        np.amax(self.real, axis=axes, keepdims=True) if self.size else np.zeros(kept_shape(self.shape, dim), self.dtype)
-    )
-    top = np.where(np.isfinite(top), top, 0).astype(self.dtype)
-    found = np.log(np.add.reduce(np.exp(self - top), axis=axes, keepdims=True)) + top
-    return found if keepdim else found.reshape(tuple(n for i, n in enumerate(self.shape) if i not in axes))
+    if not self.size:
+        top = np.zeros(kept_shape(self.shape, dim), self.dtype)
+    elif len(axes) == 1 and self.dtype.kind == "f":
+        top = largest(np, self, axes[0])
+    else:
+        top = np.maximum.reduce(self.real, axis=axes, keepdims=True)
+    if not np.isfinite(top).all():
+        top = np.where(np.isfinite(top), top, 0)
+    top = top.astype(self.dtype, copy=False)
+    found = np.log(summed(np, np.exp(self - top), axes, True)) + (top if top.shape != self.shape else top[_first(axes)])
+    return found if keepdim else found.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
+
+
+def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
+    """The index of the first along axes."""
+    return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes) + 1)])
 
 
 logsumexp_block.derivative(
@@ -573,7 +585,7 @@ logsumexp_block.derivative(
 )
 
 
-@surface()
+@surface(quick=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
 

@@ -55,7 +55,19 @@ def explain(
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
     if said is not None:
         return TypeError(said)
+    if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
+        return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
     return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+
+
+#: What NumPy says of shapes of more elements than it can count.
+NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
+
+
+def _ints(*given: Any) -> list[int]:
+    """The ints among arguments, and among the elements of those that are sequences."""
+    listed = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
+    return [each for each in listed if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:

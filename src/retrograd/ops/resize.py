@@ -9,6 +9,7 @@ from ..core.modes import recording
 from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
 from .calls import resized
+from .interpret import Transformed, batched
 from .pieces import as_strided
 from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 from .table import surface
@@ -35,6 +36,9 @@ def _reshow(name: str, out_of_place: Any) -> None:
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
+        if isinstance(input, Transformed):
+            input.become(shown)
+            return input
         made = shown._node if recording() else None
         if made is not None and made is not node:
             made.__class__ = _numbered(type(made))
@@ -70,6 +74,8 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     shape = spread("resize_", size)
     if min(shape, default=0) < 0:
         raise RuntimeError("numel: integer multiplication overflow")
+    if (special := batched((input,))) is not None:
+        raise special.dynamic("resize_")
     input._array = resized(input._array, shape)
     bump(input)
     return input

@@ -15,8 +15,9 @@ from ..kernels import indexing
 from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
+from .interpret import Transformed
 from .promote import mismatch
-from .table import op, surface
+from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
@@ -576,6 +577,13 @@ def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     size = _size(input, dim)
     _check_range(index, size, _beyond(dim, size, IndexError), -size)
+    return _counted(index, size)
+
+
+def _counted(index: Tensor, size: int) -> Tensor:
+    """``index`` counted from the front."""
+    if isinstance(index, Transformed):
+        return TENSORS.where_block(index < 0, index + size, index)
     return wrap(numpy.where(index._array < 0, index._array + size, index._array))
 
 
@@ -709,7 +717,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         )
     at = dimension(dim, ndim)
     size = input._array.shape[at]
-    index = wrap(numpy.where(indices._array < 0, indices._array + size, indices._array))
+    index = _counted(indices, size)
     have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
     want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
     error = mismatch(have, want)

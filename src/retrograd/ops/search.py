@@ -9,6 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from .calls import write_array
+from .interpret import batched, slicewise
 from .out import written
 from .pieces import unbind
 from .table import op, surface
@@ -28,6 +29,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     if as_tuple:
         found = nonzero(input if input._array.ndim else input.unsqueeze(0))
         return unbind(found, 1)
+    if (special := batched((input,))) is not None:
+        raise special.dynamic("nonzero")
     places = _places(input._array)
     if out is not None:
         if out.dtype is not dtypes.int64:
@@ -52,6 +55,7 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 @surface()
+@slicewise
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
     """The first ``size`` places of elements that are not zero, as rows; rows of ``fill_value`` where there are fewer.
 
@@ -68,6 +72,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
 
 
 @surface(method=False)
+@slicewise
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The places in a tensor of ``shape`` of elements counted in one row, as one index tensor a dimension.
 
@@ -215,6 +220,7 @@ def unique_consecutive(
 
 
 @surface(method=False)
+@slicewise
 def searchsorted(
     sorted_sequence: Tensor, input: Any = None, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, out: Any = None, sorter: Tensor | None = None, **kwargs: Any,
@@ -322,6 +328,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool, out: Any) -> Te
 
 
 @surface(method=False)
+@slicewise
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
 ) -> Tensor:
@@ -333,6 +340,7 @@ def bucketize(
 
 
 @surface(method=False)
+@slicewise
 def isin(
     elements: Any = None,
     test_elements: Any = None,

@@ -13,6 +13,7 @@ from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
 from ..core.where import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
+from .interpret import slicewise
 from .promote import broadcast_error
 from .table import ARRAYS, AXIS, NEW_AXIS, TENSORS, fronted, op, surface
 
@@ -164,6 +165,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     return view_block(input, spread("view", size, "size", kwargs))
 
 
+@slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
     """The memory read as another dtype: outside the graph and, as in PyTorch, with no ``_base``."""
     array = input._array

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
-from ..core.tensor import Tensor, dimension, wrap
+from ..core.tensor import Tensor, dimension
 from ..core.where import warn
 from ..kernels.floats import widened
 from ..kernels.normal import PIECE, pieces
@@ -14,6 +15,8 @@ from ..kernels.picking import largest
 from ..kernels.summing import spread_sum
 from .along import WHOLE
 from .arithmetic import neg
+from .create import zeros_like
+from .interpret import draw
 from .scatter import scatter_
 from .table import op as declared
 from .table import surface
@@ -179,10 +182,11 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {scalar_name(logits.dtype)}"
         )
-    noise = -wrap(logits._array.copy()).exponential_().log()
+    places = draw(lambda shape: module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
+    noise = -places.exponential_().log()
     soft = _along(softmax_block, (logits + noise) / tau, dim, None)
     if not hard:
         return soft
     chosen = soft.max(dim, keepdim=True)[1]
-    exact = scatter_(wrap(0 * soft._array), dim, chosen, 1.0)
+    exact = scatter_(zeros_like(soft), dim, chosen, 1.0)
     return exact - soft.detach() + soft

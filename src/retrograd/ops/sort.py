@@ -11,6 +11,7 @@ from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.picking import along, flipped, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
+from .interpret import slicewise
 from .named import named
 from .out import written
 from .table import op, surface
@@ -169,6 +170,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 
 
 @surface()
+@slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.
 

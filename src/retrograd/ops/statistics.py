@@ -15,6 +15,7 @@ from .arithmetic import div, mul, sub
 from .calls import write_array
 from .create import made, place_of, scalar_tensor
 from .elementary import sqrt
+from .interpret import slicewise
 from .linalg import mm
 from .named import named
 from .parts import complex_pair, imag, real
@@ -331,6 +332,7 @@ _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("his
 
 
 @surface()
+@slicewise
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
@@ -383,6 +385,7 @@ def _histogram(
 
 
 @surface(method=False)
+@slicewise
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """As :func:`histogram` for points: the last dimension of ``input`` holds their coordinates.
 
@@ -406,6 +409,7 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
 
 
 @surface()
+@slicewise
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
     """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data).
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.where import warn
 from .optimizer import Optimizer
 from .schedule import EPOCH_DEPRECATED, LRScheduler, check_optimizer, put, values
 
@@ -65,7 +65,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Take note of the measure of one more epoch."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATED)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

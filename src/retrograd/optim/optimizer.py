@@ -6,7 +6,6 @@ How a parameter is moved stands in the file of each optimiser; how the moving is
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -17,6 +16,7 @@ from ..core import dtypes
 from ..core.modes import recording, set_recording
 from ..core.node import Handle
 from ..core.tensor import Tensor
+from ..core.where import warn
 from ..ops.cast import typename
 from ..ops.data import tensor
 
@@ -188,10 +188,9 @@ class Optimizer:
 
     def _check_new(self, params: list[Tensor], named: bool) -> None:
         if len(params) != len(set(params)):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=4,
             )
         for group in self.param_groups:
             if named != ("param_names" in group):

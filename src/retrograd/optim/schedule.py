@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..core.where import warn
 from .optimizer import Optimizer
 
 EPOCH_DEPRECATED = (
@@ -138,12 +138,12 @@ class LRScheduler:
         """Go on by one epoch, or (out of use) to ``epoch``, and set the rates. To be called after ``optimizer.step()``."""
         if self._step_count == 1:
             if self.optimizer.step_was_replaced():
-                warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
+                warn(_OVERRIDDEN)
             elif not self.optimizer._opt_called:
-                warnings.warn(_TOO_EARLY, UserWarning, stacklevel=2)
+                warn(_TOO_EARLY)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATED)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -169,10 +169,8 @@ class LRScheduler:
 
     def _warn_if_asked_from_outside(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
             )
 
 

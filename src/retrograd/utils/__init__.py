@@ -1,7 +1,7 @@
-"""Checkpointing and what hooks return, as ``torch.utils``."""
+"""Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
 
 from ..core.absent import absent, listed
-from . import checkpoint, hooks
+from . import _pytree, checkpoint, data, hooks
 
-__all__ = ["checkpoint", "hooks"]
+__all__ = ["_pytree", "checkpoint", "data", "hooks"]
 __getattr__, __dir__ = absent(__name__), listed(globals())

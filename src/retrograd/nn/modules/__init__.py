@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from . import (
     activation,
     adaptive,
@@ -25,7 +25,9 @@ from . import (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
+    transformer,
     upsampling,
     utils,
 )
@@ -48,7 +50,9 @@ from .normalization import *
 from .padding import *
 from .pixelshuffle import *
 from .pooling import *
+from .rnn import *
 from .sparse import *
+from .transformer import *
 from .upsampling import *
 
 __all__: list[str] = []
@@ -72,10 +76,11 @@ __all__ += instancenorm.__all__
 __all__ += normalization.__all__
 __all__ += sparse.__all__
 __all__ += adaptive.__all__
+__all__ += rnn.__all__
+__all__ += transformer.__all__
 __all__ += lazy.__all__
 
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
-__all__ += ["utils"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

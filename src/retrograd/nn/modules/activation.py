@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ...ops.create import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from .attention import MultiheadAttention
 from .carried import carries
 from .module import Module
 
@@ -59,9 +60,7 @@ class Hardtanh(Module):
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             value = self.__dict__.pop(old)
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=3
-                )
+                warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning)
                 setattr(self, new, value)
         if not self.max_val > self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
@@ -227,14 +226,14 @@ class Tanhshrink(Module):
     """``x - tanh(x)``."""
 
 
-@carries(F.softmin, "dim={dim}", _stacklevel="5")
+@carries(F.softmin, "dim={dim}")
 class Softmin(Module):
     """:class:`Softmax` of ``-x``."""
 
     dim: int | None = None
 
 
-@carries(F.softmax, "dim={dim}", _stacklevel="5")
+@carries(F.softmax, "dim={dim}")
 class Softmax(Module):
     """``exp(x)`` divided by its sum along ``dim``.
 
@@ -253,10 +252,10 @@ class Softmax2d(Module):
         """Softmax along the third dimension from the end."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3, _stacklevel=5)
+        return F.softmax(input, -3)
 
 
-@carries(F.log_softmax, "dim={dim}", _stacklevel="5")
+@carries(F.log_softmax, "dim={dim}")
 class LogSoftmax(Module):
     """The logarithm of :class:`Softmax`."""
 
@@ -265,7 +264,7 @@ class LogSoftmax(Module):
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
-    "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
-    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "LogSoftmax", "Mish", "MultiheadAttention", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

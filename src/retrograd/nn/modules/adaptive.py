@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
 from .container import ModuleList, Sequential
@@ -140,4 +140,4 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
 from ...ops.create import empty, ones, zeros
@@ -200,4 +200,4 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from .. import functional as F
 from .carried import carries
 from .module import Module
@@ -16,4 +16,4 @@ class ChannelShuffle(Module):
 
 
 __all__ = ["ChannelShuffle"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

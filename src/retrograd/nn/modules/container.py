@@ -8,7 +8,7 @@ from itertools import chain, islice
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...ops.cast import typename
 from ..parameter import Parameter
@@ -297,10 +297,10 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
     for place, pair in enumerate(given):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{who} update sequence element #{place} should be Iterable; is{type(pair).__name__}")
-        listed = list(pair)
-        if len(listed) != 2:
-            raise ValueError(f"{who} update sequence element #{place} has length {len(listed)}; 2 is required")
-        pairs.append((listed[0], listed[1]))
+        items = list(pair)
+        if len(items) != 2:
+            raise ValueError(f"{who} update sequence element #{place} has length {len(items)}; 2 is required")
+        pairs.append((items[0], items[1]))
     return pairs
 
 
@@ -524,4 +524,4 @@ class Container(Module):
 
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

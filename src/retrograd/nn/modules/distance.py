@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from .. import functional as F
 from .carried import carries
 from .module import Module
@@ -34,4 +34,4 @@ class CosineSimilarity(Module):
 
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

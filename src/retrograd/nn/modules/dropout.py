@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from .. import functional as F
 from .carried import carries
 from .module import Module
@@ -54,4 +54,4 @@ class FeatureAlphaDropout(_DropoutNd):
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

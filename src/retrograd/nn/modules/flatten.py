@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from .carried import carries
 from .module import Module
@@ -56,4 +56,4 @@ class Unflatten(Module):
 
 
 __all__ = ["Flatten", "Unflatten"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from .. import functional as F
 from .carried import carries
 from .module import Module
@@ -37,4 +37,4 @@ class Unfold(Module):
 
 
 __all__ = ["Fold", "Unfold"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

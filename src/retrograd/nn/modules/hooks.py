@@ -6,7 +6,6 @@ A module without hooks never comes here: see ``Module.__call__``.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +14,7 @@ from ...autograd.function import Function
 from ...core.modes import recording
 from ...core.node import Handle
 from ...core.tensor import Tensor
+from ...core.where import warn
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -134,10 +134,9 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run)
             result = run.result = found
     if around is not None:
         if not isinstance(result, (Tensor, tuple)):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
                 f"{type(result)}",
-                stacklevel=4,
             )
         result = around.setup_output_hook(result)
     if old:
@@ -183,10 +182,9 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
             hook(module, args, kwargs, run.result) if with_kwargs else hook(module, args, run.result)
         except Exception as error:
             whose = "global module" if number in FORWARD else "module"
-            warnings.warn(
+            warn(
                 f"{whose} forward hook with ``always_call=True`` raised an exception that was silenced as another error "
                 f"was raised in forward: {error}",
-                stacklevel=4,
             )
 
 
@@ -262,12 +260,11 @@ class BackwardHook:
     def _without_inputs(self, given: tuple[Any, ...]) -> None:
         """Nothing flows to the arguments: the hooks are called at once."""
         if self.hooks:
-            warnings.warn(
+            warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
                 "require gradients. See "
                 "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook "
                 "for more details.",
-                stacklevel=5,
             )
         for hook in self.hooks:
             found = hook(self.module, (None,) * self.n_inputs, given)
@@ -355,9 +352,8 @@ def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
     else:
         return
     which = "non-full backward hooks" if what.startswith("on") else "a non-full backward hook"
-    warnings.warn(
+    warn(
         f"Using {which} {what} is deprecated and will be removed in future versions. This hook will be missing {lost}. "
         "Please use register_full_backward_hook to get the documented behavior.",
         FutureWarning,
-        stacklevel=6,
     )

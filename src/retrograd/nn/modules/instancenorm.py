@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
+from ...core.where import warn
 from .. import functional as F
 from .batchnorm import _expects, _LazyNormBase, _NormBase
 
@@ -33,10 +33,9 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={place} to match num_features ({self.num_features}), but got: "
                     f"{input.size(place)}."
                 )
-            warnings.warn(
+            warn(
                 f"input's size at dim={place} does not match num_features. You can silence this warning by not passing in "
                 "num_features, which is not used because affine=False",
-                stacklevel=3,
             )
         out = F.instance_norm(
             input.unsqueeze(0) if alone else input, self.running_mean, self.running_var, self.weight, self.bias,
@@ -90,4 +89,4 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
 __all__ = [
     "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

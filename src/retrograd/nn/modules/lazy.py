@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ..parameter import is_lazy
 
 
@@ -55,4 +55,4 @@ class LazyModuleMixin:
 
 
 __all__ = ["LazyModuleMixin"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

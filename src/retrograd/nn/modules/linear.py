@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import empty
 from .. import functional as F
@@ -155,4 +155,4 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,15 +6,15 @@ Attributes, the tree of modules, conversion, and the call stand here; the state 
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor, preserve_format
+from ...core.where import warn
 from ...ops.cast import conversion, typename
 from ...ops.create import empty_like
 from ..parameter import Buffer, Parameter
@@ -448,7 +448,7 @@ class Module(Stateful):
                     f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
                 )
             if dtype.is_complex:
-                warnings.warn(COMPLEX, stacklevel=2)
+                warn(COMPLEX)
 
         def convert(tensor: Tensor) -> Tensor:
             kind = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -584,4 +584,4 @@ __all__ = [
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

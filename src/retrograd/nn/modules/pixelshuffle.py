@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from .. import functional as F
 from .carried import carries
 from .module import Module
@@ -23,4 +23,4 @@ class PixelUnshuffle(Module):
 
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent
+from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops.create import empty
@@ -150,4 +150,4 @@ class EmbeddingBag(_Table):
 
 
 __all__ = ["Embedding", "EmbeddingBag"]
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

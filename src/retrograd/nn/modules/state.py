@@ -5,7 +5,6 @@ Knows of a module only its dictionaries and its children.
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor
+from ...core.where import warn
 from ..parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
@@ -95,11 +95,10 @@ class Stateful:
         ['weight', 'bias']
         """
         if args:
-            warnings.warn(
+            warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
                 FutureWarning,
-                stacklevel=2,
             )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given["destination"] if destination is None else destination

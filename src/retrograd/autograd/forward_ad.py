@@ -1,0 +1,109 @@
+"""``torch.autograd.forward_ad``: dual numbers made and taken apart by hand.
+
+>>> import retrograd as torch
+>>> import retrograd.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     y = fwAD.make_dual(torch.tensor(2.0), torch.tensor(1.0)) ** 3
+...     fwAD.unpack_dual(y)
+UnpackedDualTensor(primal=tensor(8.), tangent=tensor(12.))
+
+See https://docs.pytorch.org/docs/stable/autograd.html#forward-mode-automatic-differentiation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.tensor import Tensor
+from ..ops.interpret import Run, runs
+from ..ops.shape import view
+from .forward import Dual, make, primal_in, tangent_in
+
+
+class DualRun(Run):
+    """The one level of duals that may be open at a time."""
+
+    __slots__ = ()
+    strict = False
+
+
+def _open() -> DualRun | None:
+    return next((each for each in runs() if each.__class__ is DualRun), None)
+
+
+def enter_dual_level() -> int:
+    """Open a level, in which duals can be made; returns its number. :class:`dual_level` closes it by itself."""
+    if _open() is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    DualRun().__enter__()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: the duals made in it are their primals from now on."""
+    run = _open()
+    if run is None and level is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    if run is None or level not in (None, 0):
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    run.__exit__()
+
+
+class dual_level:
+    """A block in which duals can be made (or, as a decorator, a function)."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *error: object) -> None:
+        exit_dual_level()
+
+
+class UnpackedDualTensor(NamedTuple):
+    """The parts of a dual: its primal and its tangent, which is None for a tensor that is no dual."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A dual of the primal ``tensor`` and a ``tangent`` of its shape: what is computed from it has a tangent too.
+
+    Raises RuntimeError outside :class:`dual_level`, and ValueError for what are no floating-point numbers.
+    """
+    run = _open()
+    if run is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, each in (("primal", tensor), ("tangent", tangent)):
+        if not (each.is_floating_point() or each.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {each.dtype}")
+    if tangent_in(tensor, run) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    if tangent._array.shape != tensor._array.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
+            f"{list(tangent._array.shape)}."
+        )
+    made: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
+    return made
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The primal and the tangent of a dual; of any other tensor, itself and None."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    run = _open()
+    if run is None:
+        return UnpackedDualTensor(tensor._inner if isinstance(tensor, Dual) else tensor, None)
+    return UnpackedDualTensor(primal_in(tensor, run), tangent_in(tensor, run))
+
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -1,0 +1,48 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[Any]:
+    """A file to write that takes the place of ``path`` at the end of the block, unless there is an error."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {os.path.dirname(path) or folder} does not exist.")
+    mode = os.stat(target).st_mode if os.path.exists(target) else None
+    if mode is not None and not stat.S_ISREG(mode):  # a device or a pipe has nothing to lose
+        with open(target, "wb") as file:
+            yield file
+        return
+    beside = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(beside, stat.S_IMODE(mode))
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    _settle(folder)
+
+
+def _settle(folder: str) -> None:
+    """See to it that the new name of a file outlasts a crash, where the system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,243 @@
+"""A reader of pickles that runs nothing: it builds plain containers, and what a short list of names stands for.
+
+A pickle is a program for a small stack machine, and Python's own machine calls whatever the program names. This one
+knows the same instructions, but a name that is not on the caller's list ends the reading, only what came from that list
+is ever called, and attributes are set on no other objects than those made here. Knows neither tensors nor files.
+
+Source: the opcodes as CPython's ``pickletools`` documents them.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from pickle import UnpicklingError
+from typing import Any
+
+
+class Refused(UnpicklingError):
+    """A pickle that asks for something that is not allowed, or that is no pickle."""
+
+
+class Unallowed(Refused):
+    """A name that is not on the list; it could be put there."""
+
+
+class Blocked(Refused):
+    """A name that is never put on the list."""
+
+
+_MARK = object()
+_CODES = {ord(each.code): each for each in pickletools.opcodes}
+#: Instructions with nothing but an argument to be put on the stack; ``pickletools`` knows how each is written.
+_VALUES = {
+    "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
+    "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BINSTRING", "SHORT_BINSTRING", "INT", "LONG", "FLOAT", "UNICODE",
+}  # fmt: skip
+_CONSTANTS: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False, "EMPTY_LIST": list, "EMPTY_DICT": dict,
+    "EMPTY_TUPLE": tuple, "EMPTY_SET": set, "MARK": lambda: _MARK,
+}  # fmt: skip
+
+
+class Source:
+    """Bytes, as the readers of ``pickletools`` want them: they ask for no more than there is."""
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self.data, self.position = data, position
+
+    def read(self, count: int) -> bytes:
+        """The next bytes, fewer at the end."""
+        found = self.data[self.position : self.position + count]
+        self.position += len(found)
+        return found
+
+    def readline(self) -> bytes:
+        """The bytes up to the end of the line."""
+        end = self.data.find(b"\n", self.position)
+        return self.read((len(self.data) if end < 0 else end + 1) - self.position)
+
+
+class Machine:
+    """Reads one pickle. ``find(module, name)`` gives what a name stands for, or raises; ``persistent(id)`` what a
+    persistent id does. ``classes`` are classes of which instances may be made and given attributes."""
+
+    def __init__(
+        self, source: Source, find: Callable[[str, str], Any], persistent: Callable[[Any], Any],
+        classes: tuple[type, ...] = (),
+    ) -> None:  # fmt: skip
+        self.source, self.find, self.persistent, self.classes = source, find, persistent, classes
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.named: set[int] = set()  # the identities of what `find` gave: nothing else is called
+
+    def run(self) -> Any:
+        """The object that the pickle describes. Raises Refused, or what the pickle's end in the middle brings about."""
+        source: Any = self.source
+        while True:
+            byte = source.read(1)
+            if not byte:
+                raise EOFError("Ran out of input")
+            code = _CODES.get(byte[0])
+            argument = None if code is None or code.arg is None else code.arg.reader(source)
+            name = "" if code is None else code.name
+            if name == "STOP":
+                if self.stack[-1] is _MARK:
+                    raise Refused("There is nothing on the stack but a mark")
+                return self.stack.pop()
+            if name in _VALUES:
+                self.stack.append(argument)
+            elif name in _CONSTANTS:
+                self.stack.append(_CONSTANTS[name]())
+            else:
+                step = getattr(self, f"_{name.lower()}", None)
+                if step is None or not name:
+                    raise Refused(f"Unsupported operand {byte[0]}")
+                step(argument)
+
+    def since_mark(self) -> list[Any]:
+        """What was put on the stack since the last mark."""
+        at = len(self.stack) - 1
+        while self.stack[at] is not _MARK:
+            at -= 1
+        found = self.stack[at + 1 :]
+        del self.stack[at:]
+        return found
+
+    # -- the instructions
+
+    def _proto(self, version: int) -> None:
+        if version > 5:
+            raise Refused(f"unsupported pickle protocol: {version}")
+
+    def _frame(self, length: int) -> None:
+        """Frames say how much to read at once; all has been read."""
+
+    def _binput(self, index: int) -> None:
+        self.memo[index] = self.stack[-1]
+
+    _long_binput = _put = _binput
+
+    def _memoize(self, _: Any) -> None:
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def _binget(self, index: int) -> None:
+        self.stack.append(self.memo[index])
+
+    _long_binget = _get = _binget
+
+    def _pop(self, _: Any) -> None:
+        self.stack.pop()
+
+    def _pop_mark(self, _: Any) -> None:
+        self.since_mark()
+
+    def _dup(self, _: Any) -> None:
+        self.stack.append(self.stack[-1])
+
+    def _tuple(self, _: Any) -> None:
+        self.stack.append(tuple(self.since_mark()))
+
+    def _tuple1(self, _: Any) -> None:
+        self.stack[-1:] = [(self.stack[-1],)]
+
+    def _tuple2(self, _: Any) -> None:
+        self.stack[-2:] = [tuple(self.stack[-2:])]
+
+    def _tuple3(self, _: Any) -> None:
+        self.stack[-3:] = [tuple(self.stack[-3:])]
+
+    def _list(self, _: Any) -> None:
+        self.stack.append(self.since_mark())
+
+    def _dict(self, _: Any) -> None:
+        items = self.since_mark()
+        self.stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+
+    def _frozenset(self, _: Any) -> None:
+        self.stack.append(frozenset(self.since_mark()))
+
+    def _append(self, _: Any) -> None:
+        value = self.stack.pop()
+        self._top(list).append(value)
+
+    def _appends(self, _: Any) -> None:
+        values = self.since_mark()
+        self._top(list).extend(values)
+
+    def _additems(self, _: Any) -> None:
+        values = self.since_mark()
+        self._top(set).update(values)
+
+    def _setitem(self, _: Any) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._top(dict)[key] = value
+
+    def _setitems(self, _: Any) -> None:
+        items = self.since_mark()
+        target = self._top(dict)
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[key] = value
+
+    def _top(self, kind: Any) -> Any:
+        target = self.stack[-1]
+        if not isinstance(target, (kind, *self.classes)):
+            raise Refused(f"Can not put items into a {type(target).__name__}")
+        return target
+
+    def _global(self, names: str) -> None:
+        module, _, name = names.partition(" ")
+        self._name(module, name)
+
+    def _stack_global(self, _: Any) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise Refused("STACK_GLOBAL requires str")
+        self._name(module, name)
+
+    def _name(self, module: str, name: str) -> None:
+        found = self.find(module, name)
+        self.named.add(id(found))
+        self.stack.append(found)
+
+    def _reduce(self, _: Any) -> None:
+        arguments, function = self.stack.pop(), self.stack.pop()
+        self._check_call(function, arguments)
+        self.stack.append(function(*arguments))
+
+    def _newobj(self, _: Any) -> None:
+        arguments, cls = self.stack.pop(), self.stack.pop()
+        self._check_call(cls, arguments)
+        self.stack.append(cls.__new__(cls, *arguments) if cls in self.classes else cls(*arguments))
+
+    def _check_call(self, function: Any, arguments: Any) -> None:
+        if id(function) not in self.named or not callable(function):
+            raise Refused(f"Trying to call reduce for unrecognized function {function!r}"[:200])
+        if not isinstance(arguments, tuple):
+            raise Refused("Arguments of a call are no tuple")
+
+    def _build(self, _: Any) -> None:
+        state, target = self.stack.pop(), self.stack[-1]
+        if isinstance(target, self.classes) and hasattr(target, "__setstate__"):
+            target.__setstate__(state)
+        elif type(target) in (OrderedDict, Counter, *self.classes) and isinstance(state, dict):
+            target.__dict__.update({str(key): value for key, value in state.items()})
+        else:
+            raise Refused(
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
+                f"{type(target)}"
+            )
+
+    def _binpersid(self, _: Any) -> None:
+        self.stack.append(self.persistent(self.stack.pop()))
+
+
+#: What a damaged or hostile pickle can bring about inside the machine.
+BROKEN = (
+    EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error, UnicodeError, OverflowError,
+    RecursionError, MemoryError,
+)  # fmt: skip
+
+__all__ = ["BROKEN", "Blocked", "Machine", "Refused", "Source", "Unallowed"]

@@ -1,0 +1,83 @@
+"""Writes the pickles of checkpoints: tensors by PyTorch's names, everything else as Python does."""
+
+from __future__ import annotations
+
+import pickle
+from types import FunctionType
+from typing import Any, ClassVar
+
+from ..core.devices import device
+from ..core.dtypes import dtype
+from ..core.size import Size
+from ..core.tensor import Tensor, layout
+from ..nn.parameter import Parameter
+from .storages import Call, Memories, Named, Persistent, described
+
+_PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden
+
+
+class Pickler(_PythonPickler):  # type: ignore[misc]
+    """A pickler for which a tensor is a place in one of ``memories``.
+
+    Python's own, written in C, looks every name up before it writes it; PyTorch's names are not to be found here.
+    """
+
+    def __init__(self, file: Any, protocol: int, memories: Memories, tell: Any = None) -> None:
+        super().__init__(file, protocol)
+        self.memories = memories
+        self.tell = tell or (lambda identity: identity)  # what a storage is called, in this kind of file
+        self.names: dict[tuple[str, str], Named] = {}
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write one object."""
+        if isinstance(obj, Named):
+            obj = self.names.setdefault((obj.module, obj.name), obj)
+        if id(obj) in self.memo:
+            super().save(obj)
+        elif isinstance(obj, Named):
+            self._write_name(obj)
+        elif isinstance(obj, Persistent):
+            super().save(self.tell(obj.identity))
+            self.write(pickle.BINPERSID)
+        elif isinstance(obj, Call):
+            self._write_call(obj, obj.function, obj.arguments)
+        elif isinstance(obj, Tensor) and type(obj).__reduce_ex__ in _TENSORS:
+            self._write_call(obj, *described(obj, self.memories))
+        elif isinstance(obj, dtype):
+            self.save(Named("torch", obj.name))
+        elif isinstance(obj, Size):
+            self._write_call(obj, Named("torch", "Size"), (tuple(obj),))
+        elif isinstance(obj, device):
+            where = (obj.type,) if obj.index is None else (obj.type, obj.index)
+            self._write_call(obj, Named("torch", "device"), where)
+        elif isinstance(obj, layout):
+            self._write_call(obj, Named("torch.serialization", "_get_layout"), (f"torch.{obj.name}",))
+        else:
+            super().save(obj, save_persistent_id)
+
+    def _write_call(self, obj: Any, function: Named, arguments: tuple[Any, ...]) -> None:
+        self.save(function)
+        self.save(arguments)
+        self.write(pickle.REDUCE)
+        self.memoize(obj)
+
+    def _write_name(self, obj: Named) -> None:
+        self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        """Write the name of a class or a function; what is ours, under the name that PyTorch has for it."""
+        module = getattr(obj, "__module__", None) or ""
+        package, _, rest = module.partition(".")
+        qualified = name or getattr(obj, "__qualname__", obj.__name__)
+        if package in ("retrograd", "torch") and "<" not in qualified:
+            self.write(pickle.GLOBAL + f"torch{'.' if rest else ''}{rest}\n{qualified}\n".encode())
+            self.memoize(obj)
+        else:
+            super().save_global(obj, name)
+
+    dispatch: ClassVar[dict[type, Any]] = {**_PythonPickler.dispatch, FunctionType: save_global}
+
+
+# A class of tensors that says itself how it is pickled is left to do so.
+_TENSORS = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)

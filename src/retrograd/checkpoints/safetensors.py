@@ -1,0 +1,104 @@
+"""safetensors: named tensors in a file that holds nothing else, and that can be read without trust.
+
+Source: the format as the ``safetensors`` package documents it: the length of the header, the header in JSON (for each
+tensor dtype, shape, and where its bytes begin and end), the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from typing import Any
+
+import numpy
+
+from ..core import devices, dtypes
+from ..core.devices import as_device
+from ..core.tensor import Tensor, wrap
+from .files import whole_file
+
+_KINDS = {
+    "BOOL": dtypes.bool_, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16, "U16": dtypes.uint16,
+    "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "U64": dtypes.uint64, "F16": dtypes.float16,
+    "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_LONGEST = 100_000_000  # bytes of a header; the package's own bound
+
+
+def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
+    """The parts of a file, one after the other."""
+    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
+    parts: list[Any] = []
+    position = 0
+    # The widest types first, so that all lie at multiples of their size.
+    for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        if tensor.dtype not in _NAMES:
+            raise ValueError(f"safetensors has no dtype {tensor.dtype} (tensor {name!r})")
+        array = devices.move(tensor._array, devices.CPU) if tensor.device.type != "cpu" else tensor._array
+        line = numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
+        end = position + line.size
+        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [position, end]}
+        parts.append(line.data)
+        position = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return [struct.pack("<Q", len(text)), text, *parts]
+
+
+def from_bytes(data: Any) -> dict[str, Tensor]:
+    """The tensors in a file's bytes, on memory of their own. Raises ValueError for what is no such file."""
+    (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
+    if length is None or length > min(len(data) - 8, _LONGEST):
+        raise ValueError("Error while deserializing header: the file is too short for its header")
+    try:
+        header = json.loads(bytes(data[8 : 8 + length]))
+        entries = {name: each for name, each in header.items() if name != "__metadata__"}
+        places = {
+            name: (_KINDS[each["dtype"]], tuple(each["shape"]), *each["data_offsets"]) for name, each in entries.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"Error while deserializing header: {type(error).__name__}: {error}") from error
+    body = data[8 + length :]
+    return {name: _read(name, body, *place) for name, place in places.items()}
+
+
+def _read(name: str, body: Any, kind: Any, shape: Any, begin: Any, end: Any) -> Tensor:
+    if any(type(each) is not int or each < 0 for each in (*shape, begin, end)):
+        raise ValueError(f"Error while deserializing header: invalid numbers for tensor {name!r}")
+    if not begin <= end <= len(body) or end - begin != math.prod(shape) * kind.itemsize:
+        raise ValueError(f"Error while deserializing header: invalid offsets for tensor {name!r}")
+    line = numpy.frombuffer(body[begin:end], numpy.uint8).copy()
+    return wrap(line.view(kind.numpy).reshape(shape))
+
+
+def save_safetensors(
+    tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
+) -> None:
+    """Write named tensors to a file in the format of safetensors; ``metadata`` are strings by name.
+
+    The file is there whole or, if anything goes wrong, as it was before.
+    """
+    parts = to_bytes(tensors, metadata)
+    with whole_file(os.fspath(filename)) as file:
+        for part in parts:
+            file.write(part)
+
+
+def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
+    """The tensors of a file in the format of safetensors, by name, on ``device``.
+
+    >>> import os, tempfile
+    >>> import retrograd as torch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.safetensors")
+    ...     torch.serialization.save_safetensors({"weight": torch.ones(2)}, path)
+    ...     torch.serialization.load_safetensors(path)
+    {'weight': tensor([1., 1.])}
+    """
+    with open(filename, "rb") as file:
+        tensors = from_bytes(memoryview(file.read()))
+    place = as_device(device)
+    return tensors if place.type == "cpu" else {name: each.to(place) for name, each in tensors.items()}

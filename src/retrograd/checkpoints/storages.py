@@ -1,0 +1,312 @@
+"""What stands for tensors in a checkpoint: storages, element types by name, and the functions that rebuild tensors.
+
+Knows how tensors lie in memory and how PyTorch's pickles describe them; knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict
+from typing import Any
+
+import numpy
+
+from ..core import devices, dtypes
+from ..core.devices import device
+from ..core.dtypes import dtype
+from ..core.size import Size
+from ..core.tensor import Tensor, address, element_strides, memory_of, offset_in_memory, strided, wrap
+from ..nn.parameter import Parameter
+from .machine import Refused
+
+
+class Named:
+    """A name in a pickle: a module of PyTorch's and something in it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+
+#: PyTorch's storages by element type. The unsigned types that came later have none of their own.
+STORAGES = {
+    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16,
+    "Long": dtypes.int64, "Int": dtypes.int32, "Short": dtypes.int16, "Char": dtypes.int8, "Byte": dtypes.uint8,
+    "Bool": dtypes.bool_, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
+}  # fmt: skip
+_STORAGE_OF = {kind: Named("torch", f"{name}Storage") for name, kind in STORAGES.items()}
+_UNTYPED = Named("torch.storage", "UntypedStorage")
+
+
+class StorageType:
+    """What the name of a type of storages stands for when a checkpoint is read."""
+
+    def __init__(self, kind: dtype | None) -> None:
+        self.kind = kind  # None: bytes, whose type the tensor's own description gives
+
+
+class TensorType:
+    """What the name of a class of tensors stands for: it may be named, but not called."""
+
+    def __init__(self, cls: type[Tensor]) -> None:
+        self.cls = cls
+
+
+class Storage:
+    """A stretch of memory while a checkpoint is read: an array of its elements (of bytes, if untyped)."""
+
+    def __init__(self, array: Any, kind: dtype | None) -> None:
+        self.array, self.kind = array, kind
+
+
+def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
+    """The parts of a storage's persistent id: type, name, place, number of elements, which part is meant (or None).
+
+    Raises Refused for anything else.
+    """
+    if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
+        raise Refused(f"Unknown persistent id: {found!r}"[:200])
+    kind, key, place, count = found[1:5]
+    named = isinstance(kind, StorageType) and isinstance(key, str) and isinstance(place, str)
+    if not named or type(count) is not int or count < 0:
+        raise Refused(f"Unknown persistent id: {found!r}"[:200])
+    return kind, key, place, count, found[5] if len(found) == 6 else None
+
+
+def element(kind: StorageType) -> Any:
+    """NumPy's dtype of a storage's elements."""
+    return numpy.dtype(numpy.uint8) if kind.kind is None else kind.kind.numpy
+
+
+def in_order(array: Any, order: str) -> Any:
+    """An array that was written in ``order`` of bytes, in this machine's."""
+    if order == sys.byteorder or array.itemsize == 1:
+        return array
+    if array.dtype.kind == "V":  # bfloat16, which NumPy does not turn round
+        return array.view(numpy.uint16).byteswap().view(array.dtype)
+    return array.byteswap()
+
+
+# -- Rebuilding ------------------------------------------------------------------------------------------------------
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, tuple) or not all(type(each) is int for each in values):
+        raise RuntimeError(f"sizes and strides must be tuples of ints, but got {values!r}"[:200])
+    return values
+
+
+def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None = None) -> Any:
+    """The part of a storage's array that a tensor shows. Raises RuntimeError if it is not wholly inside."""
+    if not isinstance(storage, Storage):
+        raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
+    size, stride = _integers(size), _integers(stride)
+    (offset,) = _integers((offset,))
+    array = storage.array
+    if kind is not None and array.dtype != kind.numpy:
+        array = array[: array.nbytes // kind.itemsize * kind.itemsize].view(kind.numpy)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if len(size) != len(stride) or any(each < 0 for each in (*size, *stride)):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    needed = 0
+    if 0 not in size:
+        needed = offset + sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1
+    if needed > array.size:
+        item = array.itemsize
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
+            f"requiring a storage size of {needed * item} are out of bounds for storage of size {array.size * item}"
+        )
+    if not needed:
+        return array[:0].reshape(size) if 0 in size else array[offset : offset + 1].reshape(size)
+    module = devices.module_of(array)
+    steps = [step * array.itemsize for step in stride]
+    return module.lib.stride_tricks.as_strided(array[offset:], size, steps)
+
+
+def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
+    """A tensor as PyTorch 0.3 and before described it."""
+    return wrap(_view(storage, storage_offset, size, stride, storage.kind if isinstance(storage, Storage) else None))
+
+
+def rebuild_tensor_v2(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of a typed storage."""
+    return _finished(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, kind: Any,
+    metadata: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of a storage of bytes."""
+    if not isinstance(kind, dtype):
+        raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
+    return _finished(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
+
+
+def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+    # PyTorch marks what it has not conjugated or negated yet; here that is done at once.
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata and tensor.numel() > memory_of(tensor._array).size:
+        raise RuntimeError("a tensor that repeats its elements is marked as conjugated or negated")
+    if metadata.get("conj"):
+        tensor = tensor.conj_physical()
+    if metadata.get("neg"):
+        tensor = -tensor
+    return tensor.requires_grad_() if requires_grad is True else tensor
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
+    """A parameter of a module."""
+    if not isinstance(data, Tensor):
+        raise RuntimeError(f"a parameter must be a tensor, but got {type(data).__name__}")
+    return Parameter(data, bool(requires_grad))
+
+
+def rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
+    """A parameter to which a program has given attributes."""
+    return _with_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
+    """A tensor to which a program has given attributes."""
+    if function not in REBUILDERS or not isinstance(arguments, tuple):
+        raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
+    tensor = function(*arguments)
+    kind = kind.cls if isinstance(kind, TensorType) else kind
+    if isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor:
+        tensor = tensor.detach().as_subclass(kind).requires_grad_(tensor.requires_grad)
+    return _with_attributes(tensor, state)
+
+
+def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
+    attributes = state[0] if isinstance(state, tuple) and state else state
+    if isinstance(attributes, dict):
+        tensor.__dict__.update({str(key): value for key, value in attributes.items()})
+    return tensor
+
+
+REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+    """How pickles of protocol 2 write bytes."""
+    if encoding != "latin1" or not isinstance(text, str):
+        raise RuntimeError("only bytes written as text in latin1 can be read")
+    return text.encode(encoding)
+
+
+def _bytearray(*arguments: Any) -> bytearray:
+    """A bytearray of bytes given one way or another; of a number it would be as long as the file likes."""
+    data = _encode(*arguments) if len(arguments) == 2 else b"".join(arguments)
+    return bytearray(data)
+
+
+def _layout(name: Any) -> Any:
+    if name != "torch.strided":
+        raise RuntimeError(f"unknown layout: {name!r}"[:200])
+    return strided
+
+
+def known_names() -> dict[str, Any]:
+    """What a checkpoint may name, without any code of the user's."""
+    names: dict[str, Any] = {
+        "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
+        "builtins.bytearray": _bytearray, "builtins.complex": complex, "_codecs.encode": _encode,
+        "__builtin__.set": set, "__builtin__.bytearray": _bytearray, "__builtin__.complex": complex,
+        "torch.Size": Size, "torch.Tensor": TensorType(Tensor), "torch.device": device,
+        "torch.nn.parameter.Parameter": TensorType(Parameter),
+        "torch.serialization._get_layout": _layout,
+        "torch.storage.UntypedStorage": StorageType(None), "torch.UntypedStorage": StorageType(None),
+        "torch._utils._rebuild_tensor": rebuild_tensor, "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3, "torch._utils._rebuild_parameter": rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+        "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
+    }  # fmt: skip
+    names |= {f"torch.{kind.name}": kind for kind in dtypes.ALL}
+    for name, kind in STORAGES.items():
+        names |= {f"torch.{name}Storage": StorageType(kind), f"torch.cuda.{name}Storage": StorageType(kind)}
+    return names
+
+
+# -- Describing ------------------------------------------------------------------------------------------------------
+
+
+class Memories:
+    """The memories that a checkpoint holds, each once, however many tensors lie in it."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner, which is kept
+
+    def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
+        """How the memory of an array is named, and at which element of it the array begins.
+
+        Raises RuntimeError for arrays of two types on one memory.
+        """
+        owner = memory_of(array)
+        offset = offset_in_memory(array)
+        if not (owner.flags.c_contiguous or owner.flags.f_contiguous) or address(owner) > address(array):
+            owner, offset = array, 0  # memory of somebody else's, of which only this array is known
+        kind = dtypes.of(array.dtype)
+        key, _, known = self.found.setdefault(id(owner), (str(len(self.found)), owner, kind))
+        if known is not kind:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        place = str(devices.device_of(array))
+        if kind in _STORAGE_OF:
+            return ("storage", _STORAGE_OF[kind], key, place, owner.nbytes // array.itemsize), offset
+        return ("storage", _UNTYPED, key, place, owner.nbytes), offset
+
+    def records(self) -> list[tuple[str, Any]]:
+        """The name and the bytes of each memory, as an array on the CPU."""
+        records = []
+        for key, owner, _ in self.found.values():
+            line = owner if owner.flags.c_contiguous else owner.T
+            if devices.device_of(owner) is not devices.CPU:
+                line = devices.move(line, devices.CPU)
+            records.append((key, numpy.ascontiguousarray(line).reshape(-1).view(numpy.uint8)))
+        return records
+
+
+def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...]]:
+    """The function that rebuilds a tensor, and its arguments."""
+    array = tensor._array
+    identity, offset = memories.persistent_id(array)
+    place = (Persistent(identity), offset, tuple(array.shape), element_strides(array))
+    recorded: tuple[Any, ...] = (tensor.requires_grad and not isinstance(tensor, Parameter), OrderedDict())
+    arguments: tuple[Any, ...]
+    if identity[1] is _UNTYPED:
+        function, arguments = _V3, (*place, *recorded, tensor.dtype)
+    else:
+        function, arguments = _V2, (*place, *recorded)
+    attributes = tensor.__dict__
+    if isinstance(tensor, Parameter):
+        attributes = {key: value for key, value in attributes.items() if key != "_is_param"}
+        rest: tuple[Any, ...] = (Call(function, arguments), tensor.requires_grad, OrderedDict())
+        return (_STATEFUL_PARAMETER, (*rest, attributes)) if attributes else (_PARAMETER, rest)
+    if attributes or type(tensor) is not Tensor:
+        kind = _TENSOR if type(tensor) is Tensor else type(tensor)
+        return _OF_TYPE, (function, kind, arguments, attributes)
+    return function, arguments
+
+
+class Persistent:
+    """Stands in a pickle for a storage; see ``Memories.persistent_id``."""
+
+    def __init__(self, identity: tuple[Any, ...]) -> None:
+        self.identity = identity
+
+
+class Call:
+    """Stands in a pickle for what a function of PyTorch's gives."""
+
+    def __init__(self, function: Named, arguments: tuple[Any, ...]) -> None:
+        self.function, self.arguments = function, arguments
+
+
+_V2, _V3 = (Named("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
+_PARAMETER = Named("torch._utils", "_rebuild_parameter")
+_STATEFUL_PARAMETER = Named("torch._utils", "_rebuild_parameter_with_state")
+_OF_TYPE, _TENSOR = Named("torch._tensor", "_rebuild_from_type_v2"), Named("torch", "Tensor")

@@ -1,0 +1,310 @@
+"""Trees: nested tuples, lists and dictionaries, taken apart into leaves and a structure, and put together again.
+
+What is no known container is a leaf, None included. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from .size import Size
+
+Flatten = Callable[[Any], tuple[list[Any], Any]]
+Unflatten = Callable[[Iterable[Any], Any], Any]
+
+
+class Container(NamedTuple):
+    """How a kind of container is taken apart (children, and what else is to be known of it) and put together."""
+
+    flatten: Flatten
+    unflatten: Unflatten
+
+
+CONTAINERS: dict[type, Container] = {}
+
+
+def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
+    """Make ``cls`` a container: ``flatten_fn(x)`` gives its children and a context, ``unflatten_fn(children, context)`` it.
+
+    Raises ValueError if it is one already. Other keywords that PyTorch takes are of no consequence here.
+    """
+    if cls in CONTAINERS:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    CONTAINERS[cls] = Container(flatten_fn, unflatten_fn)
+
+
+def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
+    return lambda children, keys: make(zip(keys, children, strict=True), keys)
+
+
+def _sequence(kind: Any) -> None:
+    register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
+
+
+for _kind in (tuple, list, Size):
+    _sequence(_kind)
+register_pytree_node(dict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: dict(pairs)))
+register_pytree_node(OrderedDict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: OrderedDict(pairs)))
+register_pytree_node(
+    defaultdict,
+    lambda x: (list(x.values()), [x.default_factory, list(x)]),
+    lambda children, context: defaultdict(context[0], zip(context[1], children, strict=True)),
+)
+register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxlen: deque(children, maxlen))
+
+
+class _Named:
+    """The type of a named tuple, as structures name it."""
+
+
+_Named.__name__ = "namedtuple"
+CONTAINERS[_Named] = Container(lambda x: (list(x), type(x)), lambda children, cls: cls(*children))
+
+
+def is_namedtuple_instance(value: Any) -> bool:
+    """Whether ``value`` is of a class that ``collections.namedtuple`` made."""
+    return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
+
+
+def _container(value: Any) -> type | None:
+    kind = type(value)
+    if kind in CONTAINERS:
+        return kind
+    if is_namedtuple_instance(value):
+        return _Named
+    if isinstance(value, tuple) and kind.__module__ == "torch.return_types":
+        _sequence(kind)
+        return kind
+    return None
+
+
+class TreeSpec:
+    """The structure of a tree: the kind of container, its context, and the structures of its children."""
+
+    def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
+        self.type, self.context, self.children_specs = type, context, children_specs
+        self.num_children = len(children_specs)
+        self.num_leaves: int = sum(each.num_leaves for each in children_specs)
+        self.num_nodes: int = 1 + sum(each.num_nodes for each in children_specs)
+
+    def is_leaf(self) -> bool:
+        """Whether this stands for one leaf."""
+        return False
+
+    def children(self) -> list[TreeSpec]:
+        """The structures of the children."""
+        return list(self.children_specs)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, TreeSpec) and (
+            (self.type, self.context, self.children_specs) == (other.type, other.context, other.children_specs)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.num_nodes, self.num_leaves))
+
+    def __repr__(self) -> str:
+        return self._text(0)
+
+    def _text(self, indent: int) -> str:
+        inner = (",\n" + " " * (indent + 2)).join(each._text(indent + 2) for each in self.children_specs)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree of this structure with ``leaves``."""
+        given = list(leaves)
+        if len(given) != self.num_leaves:
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(given)} but the spec refers to a pytree that holds "
+                f"{self.num_leaves} items ({self})."
+            )
+        return self._build(iter(given))
+
+    def _build(self, leaves: Iterator[Any]) -> Any:
+        return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """What stands in ``tree`` where this structure has leaves. Raises ValueError if it has not this structure."""
+        kind = _container(tree)
+        if kind is not self.type:
+            raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        children, context = CONTAINERS[kind].flatten(tree)
+        if len(children) != self.num_children:
+            raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
+        if context != self.context:
+            raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
+        return [
+            leaf
+            for spec, child in zip(self.children_specs, children, strict=True)
+            for leaf in spec.flatten_up_to(child)
+        ]
+
+
+class LeafSpec(TreeSpec):
+    """The structure of a tree that is a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+        self.num_leaves = 1
+
+    def is_leaf(self) -> bool:
+        """True."""
+        return True
+
+    def _text(self, indent: int) -> str:
+        return "*"
+
+    def _build(self, leaves: Iterator[Any]) -> Any:
+        return next(leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The tree itself."""
+        return [tree]
+
+
+_LEAF = LeafSpec()
+Stop = Callable[[Any], bool] | None
+
+
+def tree_is_leaf(tree: Any, is_leaf: Stop = None) -> bool:
+    """Whether ``tree`` is no container (or ``is_leaf`` says that it counts as none)."""
+    return (is_leaf is not None and is_leaf(tree)) or _container(tree) is None
+
+
+def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves of a tree, from left to right, and its structure.
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree.tree_flatten((1, [2, {"a": 3}]))[0]
+    [1, 2, 3]
+    """
+    leaves: list[Any] = []
+    return leaves, _taken_apart(tree, is_leaf, leaves)
+
+
+def _taken_apart(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
+    kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
+    if kind is None:
+        leaves.append(tree)
+        return _LEAF
+    children, context = CONTAINERS[kind].flatten(tree)
+    return TreeSpec(kind, context, [_taken_apart(each, is_leaf, leaves) for each in children])
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """The tree of a structure and its leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
+            f"{type(treespec)}."
+        )
+    return treespec.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: Stop = None) -> list[Any]:
+    """The leaves of a tree."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: Any, is_leaf: Stop = None) -> Iterator[Any]:
+    """The leaves of a tree, one after the other."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: Any, is_leaf: Stop = None) -> TreeSpec:
+    """The structure of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
+    """The tree of ``func(leaf, …)``, with a leaf of every tree (``rests`` have the structure of the first, or more).
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree.tree_map(lambda a, b: a + b, (1, [2]), (10, [20]))
+    (11, [22])
+    """
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [spec.flatten_up_to(each) for each in rests]
+    return spec.unflatten([func(*each) for each in zip(leaves, *others, strict=True)])
+
+
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
+    """Call ``func`` as :func:`tree_map` does, and return the first tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
+    """As :func:`tree_map` for leaves of some types (or that a function accepts); the others stay."""
+    return tree_map(_only(kinds, func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
+    """As :func:`tree_map_` for leaves of some types."""
+    return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
+
+
+def _accepts(kinds: Any, value: Any) -> bool:
+    if isinstance(kinds, (type, tuple)):
+        return isinstance(value, kinds)
+    return bool(kinds(value))
+
+
+def _only(kinds: Any, func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda leaf: func(leaf) if _accepts(kinds, leaf) else leaf
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+    """Whether ``pred`` is true of every leaf."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+    """Whether ``pred`` is true of any leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+    """Whether ``pred`` is true of every leaf of some types."""
+    return all(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
+
+
+def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+    """Whether ``pred`` is true of any leaf of some types."""
+    return any(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """A structure as the tree that it is of, with ``*`` for every leaf."""
+    return repr(treespec.unflatten([_Star()] * treespec.num_leaves))
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None) -> list[Any] | None:
+    """The leaves of ``tree`` stretched to a structure: a leaf stands for all leaves that the structure has there.
+
+    None if the tree does not fit.
+    """
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    kind = _container(tree)
+    if treespec.is_leaf() or kind is not treespec.type:
+        return None
+    children, context = CONTAINERS[kind].flatten(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    found: list[Any] = []
+    for child, spec in zip(children, treespec.children_specs, strict=True):
+        part = broadcast_to_and_flatten(child, spec, is_leaf)
+        if part is None:
+            return None
+        found += part
+    return found

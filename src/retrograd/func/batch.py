@@ -1,0 +1,412 @@
+"""Batches: tensors of which vmap's function sees one slice, while operations run on all slices at once.
+
+How an operation runs on all slices at once its rule says (``rules.py``); where there is none, it runs slice by slice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..autograd.forward import Dual
+from ..autograd.function import Function
+from ..core.devices import module_of
+from ..core.modes import recording
+from ..core.tensor import Tensor, preserve_format, wrap
+from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
+from ..ops.calls import apply, check_cast
+from ..ops.index import pick, put_at
+from ..ops.inner import expand
+from ..ops.interpret import Run, Transformed, blank, runs, spread_as, stand
+from ..ops.operation import TENSORS as F
+
+
+class VmapRun(Run):
+    """One run of vmap: over how many slices, and what random numbers do in it."""
+
+    __slots__ = ("randomness", "size")
+
+    def __init__(self, size: int, randomness: str) -> None:
+        super().__init__()
+        self.size, self.randomness = size, randomness
+
+    def differs(self) -> bool:
+        """Whether random numbers are other ones in every slice; refuses them where vmap was not told."""
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        return self.randomness == "different"
+
+    def drawn(self, made: Tensor) -> Any:
+        return batch(self, made)
+
+
+class Batch(Transformed):
+    """The slices of ``_inner`` along its dimension ``_dim``, of which the user sees one."""
+
+    __slots__ = ()
+    _run: VmapRun
+    _dim: int
+
+    @property
+    def _array(self) -> Any:
+        whole, dim = self._inner._array, self._dim
+        if not whole.shape[dim]:  # there is no slice: one of zeros has the right shape
+            shape = whole.shape[:dim] + whole.shape[dim + 1 :]
+            return whole.astype(whole.dtype, copy=False).__class__(shape, whole.dtype)
+        return whole[(*(slice(None),) * dim, 0, ...)]
+
+    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+        return run_block(self._run, op, tensors, params, in_place)
+
+    def refuse_out(self, op: Any) -> Exception:
+        return RuntimeError(
+            f"Batching rule not implemented for aten::{op.shown}.out; the fallback path doesn't work on out= or view ops."
+        )
+
+    def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+        values = [split(each, self._run)[0] for each in members]
+        return batch(self._run, blank(values, (self._run.size, *shape), dtype))
+
+    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+        run = self._run
+        batched = [within(each, run) for each in outs]
+        values = [lowered(each, run) if found else each for each, found in zip(outs, batched, strict=True)]
+        given = [
+            each if each is None or not (found or within(each, run)) else lowered(each, run)
+            for each, found in zip(grads, batched, strict=True)
+        ]
+        values = [
+            expand_to(value, run) if not found and grad is not None and within(old, run) else value
+            for value, found, grad, old in zip(values, batched, given, grads, strict=True)
+        ]
+        bare = [split(each, run) for each in inputs]
+        found = solve(values, [value for value, _ in bare], given, True)
+        return [
+            grad if grad is None or dim is None else raised(grad, run, dim)
+            for grad, (_, dim) in zip(found, bare, strict=True)
+        ]
+
+    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+        return custom(self._run, function, args)
+
+    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+        run = self._run
+        if dim is None:  # block_diag: a calculation of its own for every slice
+            return by_slices(run, join, (list(tensors), None), {})
+        if any(each._array.shape != (0,) for each in tensors):  # PyTorch's old empty tensors, which join anything
+            tensors = [each for each in tensors if each._array.shape != (0,)]
+        return batch(run, join([front(each, run) for each in tensors], dim if dim < 0 else dim + 1))
+
+    sliced = True
+
+    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        return by_slices(self._run, surface, args, kwargs)
+
+    def dynamic(self, name: str) -> Exception:
+        return RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
+
+    def spread_as(self, made: Tensor) -> Any:
+        return batch(self._run, expand_to(spread_as(self._inner, made), self._run).clone())
+
+    def picked(self, x: Any, picks: list[Any]) -> Any:
+        """The elements of ``x`` at ``picks``, some of which are other ones in every slice."""
+        return picked(self._run, x, picks)
+
+    def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
+        """Put (or add) ``values`` at ``picks``, some of which are other ones in every slice."""
+        x.copy_(self.by_slices(put_at, (x, picks, values, accumulate), {}))
+
+    def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
+        if len(members) == 1:
+            return batch(self._run, build(self._inner), self._dim)
+        return batch(self._run, build(*[front(each, self._run) for each in members]))
+
+    def detach(self) -> Tensor:
+        """The same slices outside the graph."""
+        return batch(self._run, self._inner.detach(), self._dim)
+
+    data = property(lambda self: self.detach(), doc="The same slices outside the graph.")
+
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
+        """Refused: gradients within a transformation are its own business."""
+        raise RuntimeError(NO_REQUIRES_GRAD)
+
+    def _refuse_item(self, *given: Any, **named: Any) -> Any:
+        raise RuntimeError(NO_ITEM)
+
+    def _refuse_data(self, *given: Any, **named: Any) -> Any:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(NO_CONTROL)
+
+    item = __float__ = __int__ = __complex__ = __index__ = _refuse_item
+    tolist = numpy = __array__ = data_ptr = _refuse_data
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return wrapped_text("BatchedTensor", f"lvl={self._run.depth}, bdim={self._dim}", self._inner)
+
+
+def wrapped_text(name: str, facts: str, inner: Any) -> str:
+    """The printed text of a tensor of a transformation."""
+    lines = repr(inner.detach() if type(inner) is Tensor else inner).replace("\n", "\n    ")
+    return f"{name}({facts}, value=\n    {lines}\n)"
+
+
+NO_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
+    "try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, "
+    "please file a bug report."
+)
+NO_CONTROL = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+    "please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+    "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+
+
+# --- Wrapping and unwrapping ------------------------------------------------------------------------------------------
+
+
+def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
+    """The slices of ``value`` along ``dim`` as one batch."""
+    made = stand(Batch, run, value)
+    made._dim = dim
+    return made
+
+
+def split(x: Any, run: VmapRun) -> tuple[Any, int | None]:
+    """What ``x`` is a batch of, and along which dimension (None: every slice sees all of it)."""
+    return (x._inner, x._dim) if isinstance(x, Batch) and x._run is run else (x, None)
+
+
+def move(x: Any, source: int, to: int) -> Any:
+    """``x`` with dimension ``source`` at ``to``."""
+    if source == to:
+        return x
+    order = [each for each in range(x._array.ndim) if each != source]
+    order.insert(to, source)
+    return F.permute(x, tuple(order))
+
+
+def expand_to(x: Any, run: VmapRun) -> Any:
+    """``x``, of which every slice sees all, once for every slice, along a new first dimension."""
+    return expand(x, (run.size, *x._array.shape))
+
+
+def front(x: Any, run: VmapRun) -> Any:
+    """All slices of ``x`` along a first dimension."""
+    value, dim = split(x, run)
+    return expand_to(value, run) if dim is None else move(value, dim, 0)
+
+
+def aligned(x: Any, run: VmapRun, rank: int) -> Any:
+    """All slices of ``x`` along a first dimension, each stretched to ``rank`` dimensions by leading ones."""
+    value, dim = split(x, run)
+    if dim is None:
+        return value
+    value = move(value, dim, 0)
+    for _ in range(rank + 1 - value._array.ndim):
+        value = F.unsqueeze(value, 1)
+    return value
+
+
+def part(x: Any, run: VmapRun, index: int) -> Any:
+    """Slice ``index`` of ``x``."""
+    value, dim = split(x, run)
+    return value if dim is None else F.select(value, dim, index)
+
+
+def unsliced(x: Any) -> Any:
+    """The first slice of ``x``, if it is a batch of the vmap that is under way."""
+    return part(x, runs()[-1], 0)  # type: ignore[arg-type]
+
+
+# -- The same under the wrappers of runs further in
+
+
+def within(x: Any, run: VmapRun) -> bool:
+    """Whether ``x`` is a batch of ``run``, or stands for one."""
+    if not isinstance(x, Transformed):
+        return False
+    return x._run is run or within(x._inner, run) or within(getattr(x, "_tangent", None), run)
+
+
+def lowered(x: Any, run: VmapRun) -> Any:
+    """``x`` with the slices of ``run`` along a first dimension of its own, under whatever stands for it further in."""
+    if not isinstance(x, Transformed) or x._run.depth <= run.depth:
+        return front(x, run)
+    if isinstance(x, Batch):
+        value = move(x._inner, x._dim, 0)
+        return batch(x._run, move(lowered(value, run), 0, 1))
+    assert isinstance(x, Dual)
+    return x.merged((x,), lambda each: lowered(each, run))
+
+
+def raised(x: Any, run: VmapRun, dim: int) -> Any:
+    """``x`` as a batch of ``run`` along its dimension ``dim``, under whatever stands for it further in."""
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+        return batch(run, x, dim)
+    if isinstance(x, Batch):
+        value = move(x._inner, x._dim, 0)
+        return batch(x._run, raised(value, run, dim + 1))
+    return x.merged((x,), lambda each: raised(each, run, dim))
+
+
+# --- Running ---------------------------------------------------------------------------------------------------------
+
+Rule = Callable[[VmapRun, Any, tuple[Any, ...], tuple[Any, ...]], Any]
+#: The rules by the names of the blocks, entered by ``rules.py``.
+RULES: dict[str, Rule] = {}
+
+
+def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+    """What ``op`` gives for batches of ``run``."""
+    if in_place:
+        return _modified(run, op, tensors, params)
+    rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else looped)
+    return rule(run, op, tensors, params)
+
+
+def all_wrapped(run: VmapRun, result: Any) -> Any:
+    """A result, or a tuple of them, as batches."""
+    return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
+
+
+def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    """Slice by slice, with a warning that says so."""
+    warnings.warn(
+        f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
+        UserWarning, stacklevel=2,
+    )  # fmt: skip
+    return slices(run, op, tensors, params)
+
+
+def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    """Slice by slice."""
+    rows = [apply(op, tuple([part(each, run, i) for each in tensors]), params) for i in range(run.size)]
+    if rows and isinstance(rows[0], tuple):
+        return tuple([batch(run, F.stack(list(column), 0)) for column in zip(*rows, strict=True)])
+    return batch(run, F.stack(rows, 0))
+
+
+def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What a function of tensors (and lists of them) gives slice by slice."""
+    rows = []
+    for i in range(run.size):
+        some, named = tree_map(lambda each, i=i: part_within(each, run, i), (args, kwargs))
+        rows.append(surface(*some, **named))
+    return tree_map(
+        lambda *column: raised(F.stack(list(column), 0), run, 0) if isinstance(column[0], Tensor) else column[0], *rows
+    )
+
+
+def part_within(x: Any, run: VmapRun, index: int) -> Any:
+    """Slice ``index`` of ``x``, under whatever stands for it further in."""
+    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+        return x
+    return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
+
+
+def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
+    """``x[picks]`` for all slices at once."""
+    value, dim = split(x, run)
+    places = [i for i, each in enumerate(picks) if each is not None]
+    rank = max(picks[i]._array.ndim for i in places)
+    given = [None if each is None else aligned(each, run, rank) for each in picks]
+    together = places[-1] - places[0] + 1 == len(places)
+    if dim is None:
+        return batch(run, pick(value, given), places[0] if together else 0)
+    rows = wrap(module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
+    found = pick(move(value, dim, 0), [rows, *given])
+    if together and places[0]:  # the dimensions before the picked ones come before them again
+        before = [1 + rank + i for i in range(places[0])]
+        after = range(1 + rank + places[0], found._array.ndim)
+        found = F.permute(found, (0, *before, *range(1, 1 + rank), *after))
+    return batch(run, found)
+
+
+class VmapInfo(NamedTuple):
+    """What the ``vmap`` of a custom Function is told: over how many slices, and what random numbers do."""
+
+    batch_size: int
+    randomness: str
+
+
+def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
+    """What a custom Function gives for all slices: by its ``vmap``, or if it asks for that slice by slice."""
+    own, name = function.vmap is not Function.vmap, function.__name__
+    more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+    if function.generate_vmap_rule:
+        if own:
+            raise RuntimeError(
+                f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+                f"ambiguity. {more}"
+            )
+        return by_slices(run, function.apply, args, {})
+    if not own:
+        raise RuntimeError(
+            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
+            f"staticmethod or set generate_vmap_rule=True. {more}"
+        )
+    values = tree_map(lambda each: split(each, run)[0], args)
+    dims = tree_map(lambda each: split(each, run)[1], args)
+    found = function.vmap(VmapInfo(run.size, run.randomness), dims, *values)
+    if not (isinstance(found, tuple) and len(found) == 2):
+        count = len(found) if isinstance(found, tuple) else 1
+        raise RuntimeError(
+            f"Expected the {name}.vmap staticmethod to have two returns: outputs and out_dims with pytree structure "
+            f"compatible with the output. Got a {type(found)} of {count} returns"
+        )
+    outs, spec = tree_flatten(found[0])
+    where = broadcast_to_and_flatten(found[1], spec)
+    if where is None:
+        raise RuntimeError(f"{name}.vmap returned an incompatible (out_dims, outputs) tuple.")
+    return spec.unflatten(
+        [
+            each if dim is None else batch(run, each, dim % each._array.ndim)
+            for each, dim in zip(outs, where, strict=True)
+        ]
+    )
+
+
+def _modified(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    """Write the result of ``op`` into its first tensor, which must be a batch too."""
+    x = tensors[0]
+    if not (isinstance(x, Batch) and x._run is run):
+        raise RuntimeError(CAPTURED)
+    given = tensors
+    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in tensors):
+        given = (
+            batch(run, F.clone_block(x._inner, preserve_format), x._dim),
+            *tensors[1:],
+        )  # what is written over may be needed
+    result = run_block(run, op, given, params, False)
+    if result._array.shape != x._array.shape:
+        raise RuntimeError(
+            f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
+        )
+    check_cast(result.dtype, x.dtype)
+    x._inner.copy_(move(front(result, run), 0, x._dim))
+    return x
+
+
+CAPTURED = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
+    "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in "
+    "a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being called "
+    "inside the PyTorch framework, please file a bug report instead."
+)

@@ -1,0 +1,153 @@
+"""``jacrev``, ``jacfwd`` and ``hessian``: all derivatives of all results, a row or a column of vmap's at a time."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..core.tensor import Tensor, wrap
+from ..core.tree import tree_flatten, tree_map
+from ..ops.operation import TENSORS as F
+from .batch import unsliced
+from .transforms import Argnums, check_argnums, chosen, jvp, replaced, vjp_of
+from .vmap import check_randomness, vmap
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """The function that computes the Jacobian of ``func`` by reverse mode: good where results are few.
+
+    For a result of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``; trees of results hold
+    trees of arguments. ``chunk_size``: so many rows at a time. ``argnums`` and ``has_aux`` as in :func:`grad`.
+
+    >>> import retrograd as torch
+    >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers = check_argnums(argnums, len(args))
+        inputs = chosen(args, numbers)
+        primals = (inputs,) if isinstance(numbers, int) else inputs
+        found = vjp_of(lambda *given: func(*_given(args, numbers, given), **kwargs), primals, has_aux)
+        outs, spec = tree_flatten(found[0])
+        _check_real("jacrev", "inputs", tree_flatten(inputs)[0])
+        _check_real("jacrev", "outputs", outs)
+        bases = _basis(outs)
+        pull = found[1]
+        columns = vmap(lambda *rows: tree_flatten(pull(spec.unflatten(rows)))[0], chunk_size=chunk_size)(*bases)
+        structure = tree_flatten(inputs)[1]
+        rows = [list(each.split([out.numel() for out in outs], 0)) for each in columns]
+        result = [
+            structure.unflatten([
+                column[k].reshape((*out._array.shape, *column[k]._array.shape[1:])) for column in rows
+            ])
+            for k, out in enumerate(outs)
+        ]  # fmt: skip
+        jacobian = spec.unflatten(result)
+        return (jacobian, found[2]) if has_aux else jacobian
+
+    return wrapper
+
+
+def _given(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return replaced(args, numbers, values[0] if isinstance(numbers, int) else values)
+
+
+def _basis(tensors: list[Any]) -> list[Any]:
+    """For each tensor the parts of the standard basis of all together: as many as there are elements in all."""
+    total, at, found = sum(each.numel() for each in tensors), 0, []
+    for each in tensors:
+        size = math.prod(each._array.shape)
+        rows = numpy.zeros((total, size), each._array.dtype)
+        rows[at : at + size] = numpy.eye(size, dtype=each._array.dtype)
+        found.append(wrap(rows.reshape(total, *each._array.shape)).to(each.device))
+        at += size
+    return found
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """The function that computes the Jacobian of ``func`` by forward mode: good where arguments are few.
+
+    As :func:`jacrev`; ``randomness`` as in :func:`vmap`.
+    """
+    check_randomness(randomness)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        numbers = check_argnums(argnums, len(args))
+        inputs = chosen(args, numbers)
+        primals = (inputs,) if isinstance(numbers, int) else inputs
+        leaves, structure = tree_flatten(primals)
+        for each in leaves:
+            if not isinstance(each, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(each)}"
+                )
+        _check_real("jacfwd", "inputs", leaves)
+
+        def push(*tangents: Any) -> Any:
+            _, slope, *aux = jvp(
+                lambda *given: func(*_given(args, numbers, given), **kwargs),
+                primals, structure.unflatten(tangents), has_aux=has_aux,
+            )  # fmt: skip
+            return slope, tree_map(unsliced, aux)
+
+        slopes, aux = vmap(push, randomness=randomness, out_dims=(0, None))(*_basis(leaves))
+        outs, spec = tree_flatten(slopes)
+        _check_real("jacfwd", "outputs", outs)
+        result = []
+        for each in outs:
+            parts = each.split([leaf.numel() for leaf in leaves], 0)
+            shaped = [_behind(part, leaf) for part, leaf in zip(parts, leaves, strict=True)]
+            tree = structure.unflatten(shaped)
+            result.append(tree[0] if isinstance(numbers, int) else tree)
+        jacobian = spec.unflatten(result)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return wrapper
+
+
+def _check_real(name: str, what: str, tensors: list[Any]) -> None:
+    for index, each in enumerate(tensors):
+        if each.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened {what[:-1]} idx: {index}"
+            )
+
+
+def _behind(part: Any, leaf: Any) -> Any:
+    """A part of the columns, of shape (elements of ``leaf``, result), as result + leaf."""
+    rank = part._array.ndim
+    return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """The function that computes the Hessian of ``func``: forward mode over reverse mode.
+
+    >>> import retrograd as torch
+    >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+for _function in (jacrev, jacfwd, hessian):
+    _function.__module__ = "torch.func"

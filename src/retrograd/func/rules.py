@@ -1,0 +1,716 @@
+"""How blocks run on all slices of a batch at once.
+
+Most need nothing but the slices along a first dimension and the dimensions that they are told moved on by one; these are
+listed by name. What a slice of a batch can do that a batch can not (a sum over everything), it does as a relation that has
+dimensions to name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ..core.devices import module_of
+from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
+from ..core.views import Geometry, geometry
+from ..ops.calls import apply
+from ..ops.operation import OPS
+from ..ops.operation import TENSORS as F
+from ..ops.promote import common_dtype
+from .batch import RULES, VmapRun, aligned, all_wrapped, batch, expand_to, front, move, slices, split
+
+Given = tuple[Any, ...]
+
+
+def rule(*names: str) -> Callable[[Any], Any]:
+    """Enter a function as the rule of the blocks ``names``."""
+
+    def enter(function: Any) -> Any:
+        RULES.update(dict.fromkeys((each for name in names for each in name.split()), function))
+        return function
+
+    return enter
+
+
+def rank_of(x: Any) -> int:
+    """How many dimensions a slice has."""
+    return x._array.ndim if isinstance(x, Tensor) else 0
+
+
+def fronted(tensors: Sequence[Any], run: VmapRun) -> Given:
+    """All slices of every tensor along a first dimension; what is no tensor stays."""
+    return tuple([front(each, run) if isinstance(each, Tensor) else each for each in tensors])
+
+
+# --- Element by element -----------------------------------------------------------------------------------------------
+
+
+@rule(
+    "pointwise where_block masked_fill_number masked_fill_scalar where_else where_half native_dropout_block elu_backward",
+    "gelu_backward hardshrink_backward hardsigmoid_backward hardswish_backward hardtanh_backward leaky_relu_backward",
+    "log_sigmoid_backward mish_backward silu_backward sigmoid_backward tanh_backward softplus_backward",
+    "threshold_backward prelu_kernel prelu_kernel_backward",
+    "ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
+)
+def elementwise(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """Operands aligned behind the slices, as broadcasting aligns what slices have."""
+    rank = max(map(rank_of, tensors))
+    operands = tensors
+    kinds = {each._array.dtype for each in tensors if isinstance(each, Tensor)}
+    if op.kind == "pointwise" and len(kinds) > 1:
+        common = common_dtype(tensors)  # a slice of no dimensions yields to one that has some; all slices have one
+        operands = tuple(
+            F.to_dtype(each, common) if isinstance(each, Tensor) and each.dtype is not common else each
+            for each in tensors
+        )
+    return all_wrapped(run, apply(op, tuple([aligned(each, run, rank) for each in operands]), params))
+
+
+@rule("copy_block fill_tensor_block")
+def _copied(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    target, source = front(tensors[0], run), aligned(tensors[1], run, rank_of(tensors[0]))
+    if split(tensors[1], run)[1] is not None and op.name == "fill_tensor_block":
+        return batch(run, apply(OPS["copy_block"], (target, source), ()))
+    return batch(run, apply(op, (target, source), params))
+
+
+@rule("masked_fill_tensor")
+def _masked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, mask, value = tensors
+    return apply(OPS["where_block"], (mask, F.to_dtype(value, x.dtype), x), ())
+
+
+# --- Dimensions moved on by one ---------------------------------------------------------------------------------------
+
+
+def on(dim: Any) -> Any:
+    """A dimension (or several) of a slice as one of all slices; counted from behind it is the same."""
+    if isinstance(dim, int):
+        return dim + 1 if dim >= 0 else dim
+    return tuple(map(on, dim))
+
+
+#: Parameters that name dimensions, and those that are shapes.
+_DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "first", "second"))
+_SHAPES = frozenset(("shape", "size"))
+
+
+def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
+    """The parameters of ``op`` for all slices; None for the dimensions means all that a slice of ``rank`` has."""
+    found = []
+    for name, value in zip(op.params, params, strict=True):
+        if name in _DIMS:
+            value = on(tuple(range(rank)) if value is None or value == () else value)
+        elif name in _SHAPES:
+            value = value if isinstance(value, int) else (run.size, *value)
+        found.append(value)
+    return tuple(found)
+
+
+@rule(
+    # as they are
+    "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
+    "zero_block fill_block identity_like frexp_block mvlgamma_block bernoulli_like per_matrix",
+    # matrices
+    "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",
+    "eig_block eigh_block eigvals_block eigvalsh_block qr_block svd_block svdvals_block",
+    "matrix_exp_block pinv_block lu_block lu_factor_block",
+    "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
+    "cofactors cofactors_backward swap_rows",
+    "matrix_rank_block outer_conj",
+    # plans along the last dimensions
+    "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
+    "replication_pad2d replication_pad3d constant_pad_nd_block avg_pool2d_block avg_pool3d_block",
+    "adaptive_avg_pool2d_block adaptive_avg_pool3d_block upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d",
+    "upsample_bilinear2d_aa upsample_lanczos2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d",
+    "upsample_nearest3d upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d upsample_trilinear3d",
+    "pixel_shuffle pixel_unshuffle",
+    # one dimension or several
+    "diagonal diag_embed_block select slice split_even split_uneven unsafe_split_even unsafe_split_uneven",
+    "squeeze_dim squeeze_dims unsqueeze transpose unbind unfold flip_block rot90_block",
+    "all_block any_block amax_block amin_block aminmax_block count_nonzero_block cummax_block cummin_block cumprod_block",
+    "cumsum_block cumsum_reversed kthvalue_block log_softmax_backward_data log_softmax_block logcumsumexp_block",
+    "logsumexp_block max_dim min_dim mean_dim median_dim mode_block nanmedian_dim nansum_block norm_along prod_dim",
+    "product_of_others recurrence shifted softmax_backward_data softmax_block sort_block stable_sort_block std_block",
+    "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward extreme_share",
+    "fft_c2c fft_c2r fft_r2c mirrored_scaled",
+    # with a tensor of places beside
+    "take_along put_along add_along gather_block gather_backward scatter_add_block scatter_src scatter_value",
+    "scatter_reduce_block scatter_count scatter_ties lone_zero spread_index",
+    # into a shape
+    "view reshape_alias reshape_copy unsafe_view select_backward slice_backward diagonal_backward unfold_backward",
+)
+def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """The block of all slices, its dimensions moved on."""
+    rank = rank_of(tensors[0])
+    lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
+    if lone or (op.name == "qr_block" and params[0] == "r"):
+        return slices(run, op, tensors, params)
+    return all_wrapped(run, apply(op, fronted(tensors, run), shifted(op, params, run, rank)))
+
+
+#: Of each tensor, how many of its last dimensions are the matrix (the vector); those before broadcast.
+_CORES = {
+    "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
+    "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
+    "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
+}  # fmt: skip
+
+
+@rule(*_CORES)
+def _of_matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    cores = list(_CORES[op.name])
+    if "vector" in op.params and params[op.params.index("vector")]:
+        cores[1] = 1
+    lead = max(rank_of(each) - core for each, core in zip(tensors, cores, strict=True))
+    given = [aligned(batch(run, front(each, run)), run, lead + core) for each, core in zip(tensors, cores, strict=True)]
+    if op.name == "cross_block":
+        params = (params[0] if params[0] < 0 else params[0] - lead,)
+    if op.name == "attention_block":
+        return all_wrapped_parts(run, apply(op, tuple(_joined(each, 0) for each in given), params))
+    return all_wrapped(run, apply(op, tuple(given), params))
+
+
+def all_wrapped_parts(run: VmapRun, results: Given) -> Given:
+    """Results of a block to which the slices were given as more samples."""
+    return tuple([_parted(each, run, 0) for each in results])
+
+
+@rule("masked_attention_block")
+def _attended(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    *operands, mask = tensors
+    given = [_joined(front(each, run), 0) for each in operands]
+    samples = operands[0]._array.shape[0]
+    mask = aligned(batch(run, front(mask, run)), run, 4)
+    mask = _joined(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
+    return all_wrapped_parts(run, apply(op, (*given, mask), params))
+
+
+@rule("lstsq_block")
+def _least_squares(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return slices(run, op, tensors, params)
+
+
+@rule("as_strided_block as_strided_scatter_block")
+def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    value, dim = split(tensors[0], run)
+    if dim is None:
+        return slices(run, op, tensors, params)
+    step, view = geometry(value._array, value._array).strides[dim], params[1]
+    part = Geometry((run.size, *view.shape), (step, *view.strides), view.offset)
+    whole = geometry(value._array, value._array)
+    if op.name == "as_strided_block":
+        return batch(run, apply(op, (value,), (whole, part)))
+    return batch(run, apply(op, (value, front(tensors[1], run)), (whole, part)), dim)
+
+
+@rule("permute")
+def _permuted(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    rank = rank_of(tensors[0])
+    return batch(run, apply(op, (front(tensors[0], run),), ((0, *(dim % rank + 1 for dim in params[0])),)))
+
+
+@rule("clone_block")
+def _cloned(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    order = contiguous_format if params[0] in (channels_last, channels_last_3d) else params[0]
+    return batch(run, apply(op, (front(tensors[0], run),), (order,)))
+
+
+@rule("t")
+def _turned(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x = front(tensors[0], run)
+    return batch(run, F.transpose(x, 1, 2) if x._array.ndim == 3 else apply(OPS["alias"], (x,), ()))
+
+
+@rule("squeeze_all")
+def _squeezed(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x = front(tensors[0], run)
+    ones = tuple(dim for dim, size in enumerate(x._array.shape) if dim and size == 1)
+    return batch(run, apply(OPS["squeeze_dims"], (x,), (ones,)))
+
+
+@rule("expand")
+def _stretched(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    size = tuple(params[0])
+    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size),)))
+
+
+@rule("repeat_block")
+def _repeated(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    repeats = tuple(params[0])
+    return batch(run, apply(op, (aligned(tensors[0], run, len(repeats)),), ((1, *repeats),)))
+
+
+@rule("roll_block")
+def _rolled(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, (shifts, dims) = front(tensors[0], run), params
+    if dims:
+        return batch(run, apply(op, (x,), (shifts, on(dims))))
+    flat = F.reshape(x, (run.size, -1))
+    return batch(run, F.reshape(apply(op, (flat,), (shifts, (1,))), x._array.shape))
+
+
+@rule("sum_to_size")
+def _summed_to(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, size = front(tensors[0], run), tuple(params[0])
+    lead = x._array.ndim - 1 - len(size)
+    summed = apply(op, (x,), ((run.size, *(1,) * lead, *size),))
+    return batch(run, F.reshape(summed, (run.size, *size)) if lead else summed)
+
+
+# --- Over everything --------------------------------------------------------------------------------------------------
+
+
+def _whole(name: str, of: str, params: Given, first: bool = False) -> None:
+    """Let the block ``name``, which is of all elements, run as the block ``of`` along the elements of each slice."""
+
+    def reduced(run: VmapRun, op: Any, tensors: Given, given: Given) -> Any:
+        rows = F.reshape(front(tensors[0], run), (run.size, math.prod(tensors[0]._array.shape)))
+        found = apply(OPS[of], (rows,), params)
+        return batch(run, found[0] if first else found)
+
+    RULES[name] = reduced
+
+
+for _name, _of, _given, _first in (
+    ("sum_all", "sum_dim", ((1,), False), False), ("mean_all", "mean_dim", ((1,), False), False),
+    ("prod_all", "prod_dim", (1, False), False), ("max_all", "amax_block", ((1,), False), False),
+    ("min_all", "amin_block", ((1,), False), False), ("median_all", "median_dim", (1, False), True),
+    ("nanmedian_all", "nanmedian_dim", (1, False), True),
+):  # fmt: skip
+    _whole(_name, _of, _given, _first)
+
+
+@rule("argmax_block argmin_block")
+def _extreme_place(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    dim, keepdim = params
+    if dim is not None:
+        return moved_on(run, op, tensors, params)
+    rank = rank_of(tensors[0])
+    rows = F.reshape(front(tensors[0], run), (run.size, -1))
+    found = apply(op, (rows,), (1, False))
+    return batch(run, F.reshape(found, (run.size, *(1,) * rank)) if keepdim else found)
+
+
+@rule("trace")
+def _traced(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return batch(run, F.sum_dim(F.diagonal(front(tensors[0], run), 0, 1, 2), (1,), False))
+
+
+# --- Products ---------------------------------------------------------------------------------------------------------
+
+
+def _product(a: Any, b: Any, run: VmapRun) -> Any:
+    """Slices of matrices times slices of matrices: those of which all slices see the same are one large matrix."""
+    (x, at), (y, beside) = split(a, run), split(b, run)
+    if at is None and beside is None:
+        return expand_to((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
+    if beside is None and y._array.ndim == 2:
+        x = move(x, at or 0, 0)
+        rows = F.reshape(x, (math.prod(x._array.shape[:-1]), x._array.shape[-1]))
+        return F.reshape(F.mm(rows, y), (*x._array.shape[:-1], y._array.shape[-1]))
+    x, y = front(a, run), front(b, run)
+    shape = x._array.shape[:-2]
+    flat = [F.reshape(each, (math.prod(shape), *each._array.shape[-2:])) for each in (x, y)]
+    return F.reshape(F.bmm(*flat), (*shape, x._array.shape[-2], y._array.shape[-1]))
+
+
+def _column(x: Any, run: VmapRun) -> Any:
+    value, dim = split(x, run)
+    return F.unsqueeze(value, -1) if dim is None else batch(run, F.unsqueeze(move(value, dim, 0), -1))
+
+
+def _vector_product(matrix: Any, vector: Any, run: VmapRun) -> Any:
+    found = _product(matrix, _column(vector, run), run)
+    return F.reshape(found, found._array.shape[:-1])
+
+
+@rule("mm bmm")
+def _matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return batch(run, _product(tensors[0], tensors[1], run))
+
+
+@rule("mv")
+def _matrix_vector(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return batch(run, _vector_product(tensors[0], tensors[1], run))
+
+
+@rule("dot vdot")
+def _dot(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, y = fronted(tensors, run)
+    x = F.conj_physical(x) if op.name == "vdot" and x.is_complex() else x
+    return batch(run, F.sum_dim(x * y, (1,), False))
+
+
+@rule("addmm addmv addr addbmm baddbmm")
+def _added(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    base, a, b = tensors
+    beta, alpha = params
+    if op.name == "addmv":
+        found = _vector_product(a, b, run)
+    elif op.name == "addr":
+        found = F.unsqueeze(front(a, run), -1) * F.unsqueeze(front(b, run), -2)
+    else:
+        found = _product(a, b, run)
+        if op.name == "addbmm":
+            found = F.sum_dim(found, (1,), False)
+    found = found if alpha == 1 else found * alpha
+    if beta == 0:
+        return batch(run, found)
+    first = aligned(base, run, found._array.ndim - 1)
+    return batch(run, found + (first if beta == 1 else first * beta))
+
+
+# --- Picking by tensors -----------------------------------------------------------------------------------------------
+
+
+def _picked_at(picks: Sequence[Any]) -> int | None:
+    """At which dimension of the result picked ones stand that are not side by side (in front); None if they are."""
+    places = [i for i, each in enumerate(picks) if each is not None]
+    return 0 if places and places[-1] - places[0] + 1 != len(places) else None
+
+
+def _picked_rank(picks: Sequence[Any]) -> int:
+    return len(numpy.broadcast_shapes(*(each.shape for each in picks if each is not None)))
+
+
+@rule("index_block")
+def _picked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    (picks,) = params
+    found = apply(op, (front(tensors[0], run),), ((None, *picks),))
+    return batch(run, found, 0 if _picked_at(picks) is None else _picked_rank(picks))
+
+
+@rule("index_backward")
+def _picked_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    shape, picks = params
+    x = move(front(tensors[0], run), 0, 0 if _picked_at(picks) is None else _picked_rank(picks))
+    return batch(run, apply(op, (x,), ((run.size, *shape), (None, *picks))))
+
+
+@rule("index_put_block index_fill_zero")
+def _put(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    picks, *rest = params
+    given = [front(tensors[0], run)]
+    if len(tensors) > 1:
+        rank = len(tensors[0]._array.shape) - sum(each is not None for each in picks) + _picked_rank(picks)
+        values = aligned(tensors[1], run, rank)
+        if split(tensors[1], run)[1] is not None and _picked_at(picks) is not None:
+            values = move(values, 0, _picked_rank(picks))
+        elif _picked_at(picks) is not None and values._array.ndim > _picked_rank(picks):
+            values = F.unsqueeze(expand_rank(values, rank), _picked_rank(picks))
+        given.append(values)
+    return batch(run, apply(op, tuple(given), ((None, *picks), *rest)))
+
+
+def expand_rank(x: Any, rank: int) -> Any:
+    """``x`` with leading dimensions of size 1 up to ``rank``."""
+    for _ in range(rank - x._array.ndim):
+        x = F.unsqueeze(x, 0)
+    return x
+
+
+@rule("index_select_block index_select_backward index_add_block index_copy_block index_fill_number index_fill_tensor")
+def _selected(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    rank = rank_of(tensors[0])
+    if split(tensors[1], run)[1] is not None or rank == 0:
+        return slices(run, op, tensors, params)
+    if op.name == "index_fill_tensor" and split(tensors[2], run)[1] is not None:
+        return slices(run, op, tensors, params)
+    given = [tensors[1] if i == 1 else front(each, run) for i, each in enumerate(tensors)]
+    if op.name == "index_fill_tensor":
+        given[2] = tensors[2]
+    return batch(run, apply(op, tuple(given), shifted(op, params, run, rank)))
+
+
+@rule("embedding_block")
+def _embedded(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    weight, index = tensors
+    if params[1] or (params[0] >= 0 and split(weight, run)[1] is not None):
+        return slices(run, op, tensors, params)
+    if split(weight, run)[1] is None:
+        value, dim = split(index, run)
+        return batch(run, apply(op, (weight, move(value, dim or 0, 0)), params))
+    rows = weight._array.shape[0]
+    flat = F.reshape(front(weight, run), (run.size * rows, *weight._array.shape[1:]))
+    start = wrap(module_of(flat._array).arange(run.size) * rows)
+    places = front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
+    return batch(run, apply(op, (flat, places), params))
+
+
+# --- Losses -----------------------------------------------------------------------------------------------------------
+
+
+@rule("mse_loss_block smooth_l1_loss_block huber_loss_block soft_margin_loss_block bce_with_logits_block",
+      "binary_cross_entropy_block")  # fmt: skip
+def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    at = op.params.index("reduction")
+    each = elementwise(run, op, tensors, (*params[:at], "none", *params[at + 1 :]))
+    if params[at] == "none":
+        return each
+    return apply(OPS[f"{params[at]}_all"], (each,), ())
+
+
+@rule("nll_loss_block")
+def _likelihood(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    scores, target, weight = tensors
+    reduction, ignored = params
+    if weight is not None and split(weight, run)[1] is not None:
+        return slices(run, op, tensors, params)
+    lone = rank_of(scores) == 1
+    x, y = fronted((scores, target), run)
+    rows = F.reshape(x, (-1, x._array.shape[-1]))
+    labels = F.reshape(y, (-1,))
+    losses = apply(op, (rows, labels, weight), ("none", ignored))[0]
+    shares = apply(op, (F.zeros_as(rows) - 1, labels, weight), ("none", ignored))[0]
+    losses, shares = (F.reshape(each, (run.size, -1)) for each in (losses, shares))
+    total, every = F.sum_dim(losses, (1,), False), F.sum_dim(shares, (1,), False)
+    if reduction == "none":
+        return batch(run, F.reshape(losses, (run.size,)) if lone else losses), batch(run, F.zeros_as(every))
+    return batch(run, total / every if reduction == "mean" else total), batch(run, every)
+
+
+# --- Windows ----------------------------------------------------------------------------------------------------------
+
+
+def _joined(x: Any, dim: int) -> Any:
+    """``x`` with its first dimension made one with dimension ``dim`` of the slices."""
+    x = move(x, 0, dim)
+    shape = x._array.shape
+    return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+
+
+def _parted(x: Any, run: VmapRun, dim: int) -> Any:
+    """The batch of which :func:`_joined` made one dimension."""
+    shape = x._array.shape
+    return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
+
+
+@rule("convolution_block")
+def _convolved(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, weight, bias = tensors
+    if split(weight, run)[1] is None and (bias is None or split(bias, run)[1] is None):
+        return _parted(apply(op, (_joined(front(x, run), 0), weight, bias), params), run, 0)
+    *rest, transposed, padding, groups = params
+    if transposed:
+        return slices(run, op, tensors, params)
+    bias = None if bias is None else _joined(front(bias, run), 0)
+    given = _joined(front(x, run), 1), _joined(front(weight, run), 0), bias
+    return _parted(apply(op, given, (*rest, transposed, padding, groups * run.size)), run, 1)
+
+
+@rule("convolution_output convolution_input")
+def _windows(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, weight = tensors
+    shape, *rest, groups = params
+    if split(weight, run)[1] is None:
+        return _parted(
+            apply(op, (_joined(front(x, run), 0), weight), ((run.size * shape[0], *shape[1:]), *rest, groups)), run, 0
+        )
+    shape = (shape[0], run.size * shape[1], *shape[2:])
+    given = _joined(front(x, run), 1), _joined(front(weight, run), 0)
+    return _parted(apply(op, given, (shape, *rest, groups * run.size)), run, 1)
+
+
+@rule("convolution_weight")
+def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    shape, *rest, groups = params
+    given = tuple(_joined(front(each, run), 1) for each in tensors)
+    return _parted(apply(op, given, ((run.size * shape[0], *shape[1:]), *rest, groups * run.size)), run, 0)
+
+
+# --- What depends on the numbers --------------------------------------------------------------------------------------
+
+
+@rule("unique_block unique_consecutive_block unique_dim_block masked_select_block")
+def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    name = {"unique": "_unique2"}.get(op.shown, op.shown)
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+    )
+
+
+@rule("bernoulli_block poisson_block binomial_block multinomial_block")
+def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    if not run.differs():
+        raise RuntimeError(
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+        )
+    return batch(run, apply(op, fronted(tensors, run), params))
+
+
+# --- Samples ----------------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "max_pool2d_block max_pool3d_block adaptive_max_pool2d_block adaptive_max_pool3d_block fractional_max_pool2d_block",
+    "fractional_max_pool3d_block spread_at collect_at",
+)
+def _pooled(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    return moved_on(run, op, tensors, params)
+
+
+@rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
+@rule("channel_shuffle native_channel_shuffle grid_spread")
+def _more_samples(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """Blocks of samples, to which the slices are more samples."""
+    given = tuple([_joined(front(each, run), 0) for each in tensors])
+    return _parted(apply(op, given, _many(op, params, run)), run, 0)
+
+
+def _many(op: Any, params: Given, run: VmapRun) -> Given:
+    """Parameters whose shapes begin with the number of samples, for all slices."""
+    return tuple(
+        (run.size * value[0], *value[1:]) if name in _SHAPES else value
+        for name, value in zip(op.params, params, strict=True)
+    )
+
+
+@rule("nll_loss2d_block")
+def _likelihood_of_images(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    scores, target, weight = tensors
+    reduction, ignored = params
+    if weight is not None and split(weight, run)[1] is not None:
+        return slices(run, op, tensors, params)
+    x, y = (_joined(front(each, run), 0) for each in (scores, target))
+    losses, shares = (apply(op, (each, y, weight), ("none", ignored))[0] for each in (x, F.zeros_as(x) - 1))
+    shape = (run.size, *target._array.shape)
+    total, every = (F.sum_dim(F.reshape(each, (run.size, -1)), (1,), False) for each in (losses, shares))
+    if reduction == "none":
+        return batch(run, F.reshape(losses, shape)), batch(run, F.zeros_as(every))
+    return batch(run, total / every if reduction == "mean" else total), batch(run, every)
+
+
+@rule("embedding_dense_backward")
+def _embedded_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    slope, index = tensors
+    if split(index, run)[1] is not None or params[2]:
+        return slices(run, op, tensors, params)
+    x = move(front(slope, run), 0, rank_of(slope) - 1)
+    shape = x._array.shape
+    wide = apply(op, (F.reshape(x, (*shape[:-2], shape[-2] * shape[-1])), index), params)
+    return batch(run, F.reshape(wide, (wide._array.shape[0], *shape[-2:])), 1)
+
+
+@rule("take_block")
+def _taken(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, index = tensors
+    size = math.prod(x._array.shape)
+    rows = F.reshape(front(x, run), (run.size, size))
+    places = F.reshape(front(index, run), (run.size, math.prod(index._array.shape)))
+    places = F.where_block(F.lt(places, 0), places + size, places)
+    return batch(run, F.reshape(F.gather_block(rows, places, 1), (run.size, *index._array.shape)))
+
+
+@rule("dist_block")
+def _distance(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    apart = elementwise(run, OPS["sub"], tensors, (1,) * len(OPS["sub"].params))
+    return moved_on(run, OPS["vector_norm_block"], (apart,), (params[0], None, False))
+
+
+@rule("trilinear")
+def _summed_products(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    terms, result = params[0].split("->")
+    letter = next(each for each in "zyxwvutsrqponmlkjihgfedcba" if each not in params[0])
+    given, named = [], []
+    for each, term in zip(tensors, terms.split(","), strict=True):
+        batched = split(each, run)[1] is not None
+        given.append(front(each, run) if batched else each)
+        named.append(letter * batched + term)
+    return batch(run, apply(op, tuple(given), (f"{','.join(named)}->{letter}{result}",)))
+
+
+#: Where, among the arguments of the view that is written into, the dimensions stand.
+_PLACES = {"select": (0,), "slice": (0,), "diagonal": (1, 2)}
+
+
+@rule(*(f"{name}_scatter_block {name}_scatter_block_hole" for name in _PLACES))
+def _written_into(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    places = _PLACES[op.name.partition("_")[0]]
+    arguments = tuple(on(each) if i in places else each for i, each in enumerate(params[0]))
+    return batch(run, apply(op, fronted(tensors, run), (arguments,)))
+
+
+# --- Normalisation ------------------------------------------------------------------------------------------------------
+
+
+def _several(layout: Any, run: VmapRun) -> Any:
+    """The layout of all slices of an input that is normalised sample by sample."""
+    return layout._replace(shape=(run.size * layout.shape[0], *layout.shape[1:]))
+
+
+@rule("layer_norm_block group_norm_block")
+def _normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, *affine = tensors
+    layout, eps = params
+    own = any(each is not None and split(each, run)[1] is not None for each in affine)
+    weight, bias = (None, None) if own else affine
+    out, mean, rstd = apply(op, (front(x, run), weight, bias), (_several(layout, run), eps))
+    if own:  # a weight for each slice
+        for each, step in zip(affine, (F.mul, F.add), strict=True):
+            if each is not None:
+                out = step(out, _by_channel(front(each, run), op, out))
+    parts = [F.reshape(each, (run.size, layout.shape[0], *each._array.shape[1:])) for each in (mean, rstd)]
+    return tuple(batch(run, each) for each in (out, *parts))
+
+
+def _by_channel(x: Any, op: Any, out: Any) -> Any:
+    """A weight for each slice, to be multiplied with a result."""
+    shape, rank = x._array.shape, out._array.ndim
+    if op.name == "layer_norm_block":
+        return F.reshape(x, (shape[0], *(1,) * (rank - len(shape)), *shape[1:]))
+    return F.reshape(x, (shape[0], 1, shape[1], *(1,) * (rank - 3)))
+
+
+def _channels(x: Any, run: VmapRun) -> Any:
+    """A tensor of one number a channel for the channels of all slices."""
+    return None if x is None else F.reshape(front(x, run), (-1,))
+
+
+@rule("batch_norm_block")
+def _batch_normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    x, weight, bias = tensors
+    layout, running, momentum, eps, small = params
+    if eps is not None and running is not None:
+        raise RuntimeError(BATCH_NORM)
+    n, channels, width = layout.shape
+    layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
+    if running is not None:
+        running = tuple(numpy.tile(each, run.size) for each in running)
+    given = move(front(x, run), 0, 1), _channels(weight, run), _channels(bias, run)
+    out, mean, rstd = apply(op, given, (layout, running, momentum, eps, small))
+    parts = [batch(run, F.reshape(each, (run.size, channels))) for each in (mean, rstd)]
+    return batch(run, out, 1), *parts
+
+
+BATCH_NORM = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were "
+    "not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be False.If "
+    "you are using a prebuilt module and do not need eval mode, please see the functorch website for resources on how to "
+    "patch your module to work with vmap"
+)
+
+
+@rule("norm_backward")
+def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    slope, x, weight, mean, rstd = tensors
+    layout, eps = params
+    if layout.axes == (0, 2):  # by channel: the slices are more channels
+        n, channels, width = layout.shape
+        layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
+        given = [move(front(each, run), 0, 1) for each in (slope, x)] + [_channels(weight, run)]
+        return batch(run, apply(op, (*given, _channels(mean, run), _channels(rstd, run)), (layout, eps)), 1)
+    if weight is not None and split(weight, run)[1] is not None:
+        return slices(run, op, tensors, params)
+    slope, x, mean, rstd = (front(each, run) for each in (slope, x, mean, rstd))
+    return batch(run, apply(op, (slope, x, weight, mean, rstd), (_several(layout, run), eps)))
+
+
+@rule("norm_weight_backward strided_add strided_read strided_write")
+def _quietly(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """Slice by slice, in steps that no user asked for."""
+    return slices(run, op, tensors, params)

@@ -1,0 +1,197 @@
+"""``vmap``: a function of one sample made a function of many."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..core.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf, tree_map
+from ..ops.operation import TENSORS as F
+from . import rules
+from .batch import Batch, VmapRun, batch, expand_to, move
+
+RANDOMNESS = ("error", "different", "same")
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that calls ``func`` for all slices of its arguments at once, and gives all results.
+
+    Args:
+        func: takes tensors (or trees of them) and whatever else, and returns tensors (or trees of them).
+        in_dims: along which dimension each argument is sliced, None for one that every slice sees whole; an int for all,
+            or a tuple with an item (or a tree) for each argument.
+        out_dims: where the results have the dimension of the slices; an int for all, or a tree.
+        randomness: what random numbers drawn in ``func`` do: ``"error"``, ``"same"`` for every slice, ``"different"``.
+        chunk_size: take only so many slices at a time, to save memory.
+
+    Raises ValueError where sizes, dimensions or trees do not fit. What depends on the numbers of a slice (``.item()``, an
+    ``if``, results whose shape they decide) is refused with RuntimeError.
+
+    >>> import retrograd as torch
+    >>> torch.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
+    tensor([3., 3.])
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html.
+    """
+    check_randomness(randomness)
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return over_slices(func, in_dims, out_dims, randomness, chunk_size, args, kwargs)
+
+    return wrapped
+
+
+def check_randomness(randomness: str) -> None:
+    """Refuse what is no way to treat random numbers."""
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+
+
+def over_slices(
+    func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk: int | None, args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    """Call ``func`` for all slices of ``args`` (and of what ``kwargs`` hold, along their first dimension)."""
+    size, dims, leaves, spec = _slices_of(func, in_dims, args)
+    if chunk is None or chunk >= size:
+        return _at_once(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
+    parts = []
+    for start in range(0, size, chunk):
+        width = min(chunk, size - start)
+        some = [each if dim is None else each.narrow(dim, start, width) for each, dim in zip(leaves, dims, strict=True)]
+        parts.append(_at_once(func, out_dims, randomness, width, dims, some, spec, kwargs))
+    shape = tree_flatten(parts[0])[1]
+    columns = zip(*(tree_flatten(each)[0] for each in parts), strict=True)
+    where = _out_dims(func, out_dims, shape)
+    return shape.unflatten(
+        [column[0] if dim is None else F.cat(list(column), dim) for column, dim in zip(columns, where, strict=True)]
+    )
+
+
+def _at_once(
+    func: Any, out_dims: Any, randomness: str, size: int, dims: Sequence[Any], leaves: Any, spec: TreeSpec, kwargs: Any
+) -> Any:
+    with VmapRun(size, randomness) as run:
+        given = [
+            each if dim is None else batch(run, each, dim % each._array.ndim)
+            for each, dim in zip(leaves, dims, strict=True)
+        ]
+        named = tree_map(lambda each: batch(run, each, 0) if isinstance(each, Tensor) else each, kwargs)
+        result = func(*spec.unflatten(given), **named)
+        outs, shape = tree_flatten(result)
+        where = _out_dims(func, out_dims, shape)
+        for each, dim in zip(outs, where, strict=True):
+            if not isinstance(each, Tensor) and dim is not None:
+                raise ValueError(
+                    f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. Did you "
+                    "mean to set out_dims= to None for output?"
+                )
+        return shape.unflatten([_out(func, each, dim, run) for each, dim in zip(outs, where, strict=True)])
+
+
+def _out(func: Any, x: Any, dim: int | None, run: VmapRun) -> Any:
+    batched = isinstance(x, Batch) and x._run is run
+    if dim is None:
+        if batched:
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return x
+    value, source = (x._inner, x._dim) if batched else (expand_to(x, run), 0)
+    rank = value._array.ndim
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    return move(value, source, dim % rank)
+
+
+# --- Dimensions of arguments and results ------------------------------------------------------------------------------
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def _slices_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
+    """How many slices there are, and the leaves of the arguments with the dimension along which each is sliced."""
+    name = _name(func)
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
+            f"matching the structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs. The latter is unsupported."
+        )
+    leaves, spec = tree_flatten(args)
+    dims = broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. "
+            f"in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    for each, dim in zip(leaves, dims, strict=True):
+        _check_in_dim(name, in_dims, each, dim)
+    sizes = [each._array.shape[dim] for each, dim in zip(leaves, dims, strict=True) if dim is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            "dimension"
+        )
+    return sizes[0], dims, leaves, spec
+
+
+def _check_in_dim(name: str, in_dims: Any, each: Any, dim: Any) -> None:
+    if dim is None:
+        return
+    told = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for "
+    if not isinstance(dim, int):
+        raise ValueError(f"{told}an input but in_dim must be either an integer dimension or None.")
+    if not isinstance(each, Tensor):
+        raise ValueError(
+            f"{told}an input but the input is of type {type(each)}. We cannot vmap over non-Tensor arguments, please use "
+            "None as the respective in_dim"
+        )
+    rank = each._array.ndim
+    if not -rank <= dim < rank:
+        raise ValueError(
+            f"{told}some input, but that input is a Tensor of dimensionality {rank} so expected in_dim to satisfy "
+            f"-{rank} <= in_dim < {rank}."
+        )
+
+
+def _out_dims(func: Any, out_dims: Any, spec: TreeSpec) -> list[Any]:
+    name = _name(func)
+    if not all(each is None or isinstance(each, int) for each in tree_flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
+    if spec.is_leaf() and not tree_is_leaf(out_dims):
+        dims = [*out_dims] if isinstance(out_dims, tuple) and len(out_dims) == 1 else None
+    else:
+        dims = broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
+    return dims
+
+
+vmap.__module__ = "torch.func"
+__all__ = ["check_randomness", "over_slices", "rules", "vmap"]

@@ -1,0 +1,157 @@
+"""Recurrent layers over whole sequences: forward step by step, and the gradients of all operands.
+
+A sequence is rows of numbers, those of the first step first; ``sizes`` says how many rows each step has (never more than
+the step before: sequences are sorted by length, and shorter ones have ended). What concerns all steps alike is one
+product of matrices; only what depends on the step before is done step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+#: How many rows of weights each kind has for each unit.
+GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def _steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
+    """For each step, in the order of time or against it, its number of rows and where they are."""
+    spans, start = [], 0
+    for size in sizes:
+        spans.append((size, slice(start, start + size)))
+        start += size
+    return reversed(spans) if reverse else iter(spans)
+
+
+def _sigmoid(np: Any, x: Any) -> Any:
+    return 0.5 * (np.tanh(0.5 * x) + 1)
+
+
+def _added(x: Any, *biases: Any) -> Any:
+    for bias in biases:
+        if bias is not None:
+            x += bias
+    return x
+
+
+def forward(
+    np: Any, kind: str, x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any,
+    sizes: Sequence[int], reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The states after each step (rows, units), the last state and cell, and what the gradients need.
+
+    The latter are the gates (rows, gates * units), the cells after each step, and the states before each step.
+    """
+    units = w_hh.shape[0] // GATES[kind]
+    seen = _added(x @ w_ih.T, b_ih, b_hh if kind != "GRU" else None)
+    rows = x.shape[0]
+    out = np.empty((rows, hidden.shape[1]), x.dtype)
+    before = np.empty((rows, hidden.shape[1]), x.dtype)
+    gates = np.empty((rows, units * (1 if kind.startswith("RNN") else 4)), x.dtype)
+    cells = np.empty((2, rows, units) if kind == "LSTM" else (0,), x.dtype)
+    hidden = hidden.copy()
+    cell = hidden[:0] if cell is None else cell.copy()
+    across = w_hh.T
+    for size, span in _steps(sizes, reverse):
+        h = before[span] = hidden[:size]
+        product = h @ across
+        if kind == "LSTM":
+            gates[span] = product + seen[span]
+            cells[0, span] = cell[:size]
+            new, cell[:size] = _lstm_step(np, gates[span], cell[:size])
+            cells[1, span] = cell[:size]
+            if w_hr is not None:
+                new = new @ w_hr.T
+        elif kind == "GRU":
+            new = _gru_step(np, gates[span], seen[span], _added(product, b_hh), h)
+        else:
+            product += seen[span]
+            new = np.tanh(product) if kind == "RNN_TANH" else np.maximum(product, 0)
+            gates[span] = new
+        out[span] = hidden[:size] = new
+    return out, hidden, cell, gates, cells, before
+
+
+def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
+    """One step; ``gates`` (input, forget, new, output) are activated in place."""
+    units = cell.shape[1]
+    gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
+    gates[:, 2 * units : 3 * units] = np.tanh(gates[:, 2 * units : 3 * units])
+    gates[:, 3 * units :] = _sigmoid(np, gates[:, 3 * units :])
+    enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    cell = keep * cell + enter * new
+    return leave * np.tanh(cell), cell
+
+
+def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
+    """One step; ``gates`` gets reset, update, new, and the state's part of new before it is reset."""
+    units = h.shape[1]
+    both = slice(0, 2 * units)
+    gates[:, both] = _sigmoid(np, seen[:, both] + product[:, both])
+    gates[:, 3 * units :] = product[:, 2 * units :]
+    reset, update = gates[:, :units], gates[:, units : 2 * units]
+    new = np.tanh(seen[:, 2 * units :] + reset * gates[:, 3 * units :])
+    gates[:, 2 * units : 3 * units] = new
+    return (h - new) * update + new
+
+
+def backward(
+    np: Any, kind: str, grads: Sequence[Any], x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any,
+    w_hr: Any, gates: Any, cells: Any, before: Any, sizes: Sequence[int], reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The gradients of x, hidden, cell, and the weights and biases, given those of the three results (or None)."""
+    of_out, of_last, of_cell = grads
+    dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
+    dc: Any = None if cell is None else np.zeros(cell.shape, x.dtype) if of_cell is None else of_cell.copy()
+    units = w_hh.shape[0] // GATES[kind]
+    inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gradients of the gates before activation: the state's part
+    outer = np.empty_like(inner) if kind == "GRU" else inner  # and the input's
+    arrived: Any = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
+    for size, span in _steps(sizes, not reverse):
+        d = dh[:size] if of_out is None else dh[:size] + of_out[span]
+        if arrived is not None:
+            arrived[span] = d
+            d = d @ w_hr
+        if kind == "LSTM":
+            dc[:size] = _lstm_back(np, inner[span], d, dc[:size], gates[span], cells[:, span])
+            dh[:size] = inner[span] @ w_hh
+        elif kind == "GRU":
+            rest = _gru_back(np, inner[span], outer[span], d, gates[span], before[span])
+            dh[:size] = inner[span] @ w_hh + rest
+        else:
+            value = gates[span]
+            inner[span] = d * (1 - value * value) if kind == "RNN_TANH" else np.where(value > 0, d, 0)
+            dh[:size] = inner[span] @ w_hh
+    projected = None
+    if arrived is not None:
+        projected = arrived.T @ (gates[:, 3 * units :] * np.tanh(cells[1]))
+    return (
+        outer @ w_ih, dh, dc, outer.T @ x, inner.T @ before, None if b_ih is None else outer.sum(0),
+        None if b_hh is None else inner.sum(0), projected,
+    )  # fmt: skip
+
+
+def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
+    """The gradients of the gates of one step into ``inner``; that of the cell before it."""
+    units = d.shape[1]
+    enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    bent = np.tanh(cells[1])
+    dc = dc + d * leave * (1 - bent * bent)
+    inner[:, :units] = dc * new * enter * (1 - enter)
+    inner[:, units : 2 * units] = dc * cells[0] * keep * (1 - keep)
+    inner[:, 2 * units : 3 * units] = dc * enter * (1 - new * new)
+    inner[:, 3 * units :] = d * bent * leave * (1 - leave)
+    return dc * keep
+
+
+def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
+    """The gradients of the gates of one step into ``inner`` and ``outer``; what reaches the state past the gates."""
+    units = d.shape[1]
+    reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    dn = d * (1 - update) * (1 - new * new)
+    outer[:, :units] = dn * part * reset * (1 - reset)
+    outer[:, units : 2 * units] = d * (h - new) * update * (1 - update)
+    outer[:, 2 * units :] = dn
+    inner[:, : 2 * units] = outer[:, : 2 * units]
+    inner[:, 2 * units :] = dn * reset
+    return d * update

@@ -1,0 +1,111 @@
+"""Attention of several heads; programs reach it as ``torch.nn.MultiheadAttention``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.tensor import Tensor
+from ...ops.create import empty
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .linear import NonDynamicallyQuantizableLinear
+from .module import Module
+
+
+class MultiheadAttention(Module):
+    """Each query's mean of the values, weighted by how well it matches the keys, in several subspaces (Vaswani et al. 2017).
+
+    ``kdim`` and ``vdim``: the sizes of keys and values, if not ``embed_dim``. ``add_bias_kv``: a learned key and value more.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(5, 3, 8)
+    >>> out, weights = torch.nn.MultiheadAttention(8, 2)(x, x, x)
+    >>> out.shape, weights.shape
+    (torch.Size([5, 3, 8]), torch.Size([3, 5, 5]))
+    """
+
+    in_proj_weight: Any
+    in_proj_bias: Any
+    bias_k: Any
+    bias_v: Any
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
+        add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} "
+                "instead"
+            )
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        place = {"device": device, "dtype": dtype}
+        apart = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = Parameter(empty((3 * embed_dim, embed_dim), **place))
+        for name, size in apart.items():
+            own = None if self._qkv_same_embed_dim else Parameter(empty((embed_dim, size), **place))
+            self.register_parameter(name, own)
+        if not self._qkv_same_embed_dim:
+            self.register_parameter("in_proj_weight", None)
+        self.register_parameter("in_proj_bias", Parameter(empty(3 * embed_dim, **place)) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **place)
+        for name in ("bias_k", "bias_v"):
+            self.register_parameter(name, Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None)
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
+                init.xavier_uniform_(getattr(self, name))
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        for each in (self.bias_k, self.bias_v):
+            if each is not None:
+                init.xavier_normal_(each)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """What the queries (time, batch, features) get, and if ``need_weights`` the weights, averaged over the heads or not.
+
+        ``key_padding_mask`` (batch, time): keys that are not looked at. ``attn_mask``: pairs of query and key that are not
+        (booleans), or what is added to their scores. ``is_causal``: a hint that ``attn_mask`` is the causal one.
+        """
+        turned = self.batch_first and query.dim() == 3
+        if turned:
+            query, key, value = _swapped(query, key, value)
+        out, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal,
+        )  # fmt: skip
+        return (out.transpose(1, 0), weights) if turned else (out, weights)
+
+
+def _swapped(*tensors: Tensor) -> list[Tensor]:
+    """Each tensor with its first two dimensions swapped; those that are the same stay the same."""
+    made = {id(each): each.transpose(1, 0) for each in tensors}
+    return [made[id(each)] for each in tensors]
+
+
+MultiheadAttention.__module__ = "retrograd.nn.modules.activation"  # where PyTorch has it

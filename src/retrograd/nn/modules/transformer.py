@@ -1,0 +1,253 @@
+"""Transformers: layers of attention, encoders and decoders (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.tensor import Tensor
+from ...ops.create import full
+from .. import functional as F
+from .. import init
+from .attention import MultiheadAttention
+from .container import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+Activation = str | Callable[[Tensor], Tensor]
+Mask = Tensor | None
+
+
+def _function(activation: Activation) -> Any:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return F.relu if activation == "relu" else F.gelu
+
+
+def _copies(module: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """What is added to scores so that no query sees a later key."""
+    return full((size, size), -math.inf, device=device, dtype=dtype).triu(diagonal=1)
+
+
+def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
+    """Whether ``mask`` is the causal one: by the hint, or by looking."""
+    if hint is not None or mask is None:
+        return hint is True
+    size = source.size(0) if source.dim() == 2 or not batch_first else source.size(1)
+    expected = _causal(size, mask.device, mask.dtype if mask.is_floating_point() else None)
+    return mask.size() == expected.size() and bool(mask.eq(expected).all())
+
+
+class _Layer(Module):
+    """What the layers of encoders and decoders have in common: attentions, and a network of two linear maps.
+
+    Each part stands in a residual connection, with a normalisation after it, or before it with ``norm_first``.
+    """
+
+    attentions: tuple[str, ...]
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        place = {"device": device, "dtype": dtype}
+        for name in self.attentions:
+            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+            setattr(self, name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        parts = range(1, len(self.attentions) + 2)
+        for part in parts:
+            setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+        for part in parts:
+            setattr(self, f"dropout{part}", Dropout(dropout))
+        self.activation = _function(activation)
+
+    def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """``x`` and what ``function`` makes of it, normalised before or after."""
+        norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
+        if self.norm_first:
+            return x + dropout(function(norm(x)))
+        return norm(x + dropout(function(x)))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def _attending(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
+    """Attention as a function of the queries, to themselves if there is no ``memory``."""
+
+    def attend(x: Tensor) -> Tensor:
+        seen = x if memory is None else memory
+        return attention(
+            x, seen, seen, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
+        )[0]
+
+    return attend
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, then a network for each of its elements.
+
+    >>> import retrograd as torch
+    >>> torch.nn.TransformerEncoderLayer(d_model=8, nhead=2)(torch.ones(10, 3, 8)).shape
+    torch.Size([10, 3, 8])
+    """
+
+    attentions = ("self_attn",)
+
+    def forward(
+        self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
+    ) -> Tensor:
+        """``src`` (time, batch, features), or (batch, time, features) with ``batch_first``, through the layer."""
+        attend = _attending(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
+        return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
+
+
+class TransformerDecoderLayer(_Layer):
+    """Attention of a sequence to itself, then to the encoder's ``memory``, then a network for each of its elements."""
+
+    attentions = ("self_attn", "multihead_attn")
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """``tgt`` through the layer."""
+        itself = _attending(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = _attending(self.multihead_attn, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        return self._residual(self._residual(self._residual(tgt, 1, itself), 2, other), 3, self._feed_forward)
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of a layer, one after the other, and a normalisation after them."""
+
+    def __init__(
+        self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(
+        self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
+    ) -> Tensor:
+        """``src`` through all layers; ``is_causal=None``: it is looked whether ``mask`` is the causal one."""
+        batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
+        causal = _is_causal(mask, is_causal, src, batch_first)
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a layer, one after the other, and a normalisation after them."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """``tgt`` through all layers."""
+        batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
+        causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal, memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of a source, and a decoder of a target that sees what the encoder made.
+
+    >>> import retrograd as torch
+    >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
+    >>> model(torch.ones(10, 3, 8), torch.ones(20, 3, 8)).shape
+    torch.Size([20, 3, 8])
+    """
+
+    def __init__(
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu, custom_encoder: Any = None,
+        custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+        bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        place = {"device": device, "dtype": dtype}
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        self.encoder = custom_encoder
+        if custom_encoder is None:
+            encoder_layer = TransformerEncoderLayer(*layer, **place)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+            self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
+        self.decoder = custom_decoder
+        if custom_decoder is None:
+            decoder_layer = TransformerDecoderLayer(*layer, **place)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+            self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """The causal mask: minus infinity above the diagonal, 0 elsewhere."""
+        return _causal(sz, device, dtype)
+
+    def forward(
+        self, src: Tensor, tgt: Tensor, src_mask: Mask = None, tgt_mask: Mask = None, memory_mask: Mask = None,
+        src_key_padding_mask: Mask = None, tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
+        src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """What the decoder makes of ``tgt`` when it sees what the encoder made of ``src``."""
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )  # fmt: skip
+
+
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,248 @@
+"""Sequences of different lengths, padded to one tensor or packed without padding; programs reach it as ``nn.utils.rnn``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ..core.dtypes import int64
+from ..core.tensor import Tensor
+from ..ops.create import empty_like
+from ..ops.data import as_tensor, tensor
+from ..ops.join import cat
+from ..ops.ranges import arange
+from ..ops.sort import sort
+
+NOT_SORTED = (
+    "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "
+    "pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not need ONNX exportability."
+)
+
+
+class PackedSequence_(NamedTuple):
+    """The fields of a :class:`PackedSequence`."""
+
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(PackedSequence_):
+    """Sequences without padding: ``data`` has first all first elements, then all second ones of those that go on, …
+
+    ``batch_sizes`` says how many sequences have each step; ``sorted_indices`` in which order the sequences lie (longest
+    first), ``unsorted_indices`` how to put them back. It is what :func:`pack_padded_sequence` makes.
+    """
+
+    __slots__ = ()
+    __module__ = "torch.nn.utils.rnn"
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Tensor | None = None, unsorted_indices: Tensor | None = None
+    ) -> PackedSequence:  # fmt: skip
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is None:
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise AssertionError(
+                    "Expected data to be a list or tuple with length 2 when batch_sizes is not provided"
+                )
+            data, batch_sizes = data
+        elif batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They "
+                "should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn. "
+                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def __reduce__(self) -> Any:
+        return _packed, tuple(self)
+
+    def _changed(self, change: Any) -> PackedSequence:
+        """With other data and indices, or itself if the data did not change."""
+        data = change(self.data)
+        if data is self.data:
+            return self
+        moved = [
+            None if each is None else each.to(data.device) for each in (self.sorted_indices, self.unsorted_indices)
+        ]
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With data on another device or of another dtype."""
+        return self._changed(lambda data: data.to(*args, **kwargs))
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With data on the GPU."""
+        return self._changed(lambda data: data.cuda(*args, **kwargs))
+
+    def cpu(self) -> PackedSequence:
+        """With data on the CPU."""
+        return self._changed(lambda data: data.cpu())
+
+    def pin_memory(self) -> PackedSequence:
+        """Itself: memory is not pinned here."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """False: memory is not pinned here."""
+        return False
+
+    is_cuda = property(lambda self: self.data.is_cuda, doc="Whether the data is on a GPU.")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"PackedSequence({fields})"
+
+
+def _casting(name: str) -> Any:
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self._changed(lambda data: getattr(data, name)())
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"With data converted by ``{name}()``."
+    return cast
+
+
+for _name in ("double", "float", "half", "long", "int", "short", "char", "byte"):
+    setattr(PackedSequence, _name, _casting(_name))
+
+
+def _packed(*fields: Any) -> PackedSequence:
+    """A packed sequence from what a pickle holds."""
+    return PackedSequence(*fields)
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes ``permutation``."""
+    if permutation is None:
+        return None
+    out = empty_like(permutation)
+    return out.scatter_(0, permutation, arange(0, permutation.numel(), device=permutation.device))
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack sequences that are padded to one tensor (time, batch, …), given their lengths.
+
+    ``batch_first``: the tensor is (batch, time, …). ``enforce_sorted``: the lengths must fall; otherwise they are sorted.
+
+    >>> import retrograd as torch
+    >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1]).data
+    tensor([1, 2, 3])
+    """
+    lengths = lengths.cpu() if isinstance(lengths, Tensor) else as_tensor(lengths, dtype=int64)
+    order = None
+    if not enforce_sorted:
+        lengths, order = sort(lengths, descending=True)
+        order = order.to(input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+    sizes = [int(each) for each in lengths.tolist()]
+    by_time = input.transpose(0, 1) if batch_first else input
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if len(sizes) != by_time.shape[1]:
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={by_time.shape[1]})"
+        )
+    if any(later > earlier for earlier, later in pairwise(sizes)):
+        raise RuntimeError(NOT_SORTED)
+    if sizes[-1] <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    batch_sizes = [sum(length > step for length in sizes) for step in range(sizes[0])]
+    # A block of steps that equally many sequences have is one slice.
+    pieces, start = [], 0
+    for length in sorted(set(sizes)):
+        block = by_time[start:length, : batch_sizes[start]]
+        pieces.append(block.reshape(-1, *block.shape[2:]))
+        start = length
+    return PackedSequence(cat(pieces), tensor(batch_sizes, dtype=int64), order, None)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The padded tensor (time, batch, …) and the lengths of what :func:`pack_padded_sequence` packed.
+
+    ``total_length``: pad to this length; else to that of the longest sequence.
+    """
+    longest = sequence.batch_sizes.size(0)
+    if total_length is not None and total_length < longest:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {longest}"
+        )
+    sizes = sequence.batch_sizes.tolist()
+    data = sequence.data
+    padded = data.new_full(
+        (longest if total_length is None else total_length, sizes[0], *data.shape[1:]), padding_value
+    )
+    start = 0
+    for step, size in enumerate(sizes):
+        padded[step, :size] = data[start : start + size]
+        start += size
+    lengths = tensor([sum(size > place for size in sizes) for place in range(sizes[0])], dtype=int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    back = sequence.unsorted_indices
+    if back is None:
+        return padded, lengths
+    return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Sequences of different lengths in one tensor (time, batch, …), the shorter ones filled up with ``padding_value``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    listed = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if not listed:
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(each.size(0) for each in listed)
+    shape = (len(listed), longest) if batch_first else (longest, len(listed))
+    padded = listed[0].new_full((*shape, *listed[0].shape[1:]), padding_value)
+    for place, each in enumerate(listed):
+        own = slice(0, each.size(0)) if padding_side == "right" else slice(longest - each.size(0), longest)
+        padded[(place, own) if batch_first else (own, place)] = each
+    return padded
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences that :func:`pad_sequence` padded, given their lengths."""
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [row[: int(length)] for row, length in zip(rows, lengths, strict=True)]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences of different lengths."""
+    lengths = as_tensor([each.size(0) for each in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences that :func:`pack_sequence` packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
+
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
+    "unpack_sequence", "unpad_sequence",
+]  # fmt: skip

@@ -1,0 +1,108 @@
+"""Gradients kept from being too large, as ``torch.nn.utils.clip_grad_norm_`` and others."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+
+from ...core.absent import absent, listed
+from ...core.modes import no_grad
+from ...core.tensor import Tensor
+from ...core.where import warn
+from ...ops.data import tensor
+from ...ops.join import stack
+from ...ops.reduce import vector_norm
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _gradients(parameters: Tensors) -> list[Tensor]:
+    """The gradients of those parameters that have one."""
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [each.grad for each in listed if each.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors as if they were one vector. ``foreach`` is accepted without effect.
+
+    >>> import retrograd as torch
+    >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+    tensor(5.)
+    """
+    listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
+    if not listed:
+        return tensor(0.0)
+    total = vector_norm(stack([vector_norm(each, norm_type).to(listed[0].device) for each in listed]), norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+            "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale all gradients, in place, by ``max_norm / total_norm`` if that is less than 1."""
+    grads = _gradients(parameters)
+    if not grads:
+        return
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(factor.to(grad.device))
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Scale the gradients of all parameters, in place, so that their norm together is at most ``max_norm``.
+
+    Returns the norm before. ``error_if_nonfinite``: raise RuntimeError if that is infinite or no number.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 1.0], requires_grad=True)
+    >>> (w * torch.tensor([3.0, 4.0])).sum().backward()
+    >>> torch.nn.utils.clip_grad_norm_(w, 1.0), w.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
+    if not isinstance(parameters, Tensor):
+        was_generator = isinstance(parameters, types.GeneratorType)
+        parameters = list(parameters)
+        if was_generator and not parameters:
+            warn("`parameters` is an empty generator, no gradient clipping will occur.")
+    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """An old name of :func:`clip_grad_norm_`, which warns."""
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Keep every element of every gradient, in place, between ``-clip_value`` and ``clip_value``."""
+    for grad in _gradients(parameters):
+        grad.clamp_(min=-float(clip_value), max=float(clip_value))
+
+
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

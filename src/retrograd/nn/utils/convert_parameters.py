@@ -1,0 +1,37 @@
+"""All parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...core.absent import absent, listed
+from ...core.tensor import Tensor
+from ...ops.cast import typename
+from ...ops.join import cat
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of all parameters, one after the other."""
+    return cat([each.view(-1) for each in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Set the parameters to the elements of ``vec``, in order.
+
+    >>> import retrograd as torch
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> torch.nn.utils.vector_to_parameters(torch.arange(3.0), layer.parameters())
+    >>> layer.bias.item()
+    2.0
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
+    start = 0
+    for each in parameters:
+        count = each.numel()
+        each.data = vec[start : start + count].view_as(each).data
+        start += count
+
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

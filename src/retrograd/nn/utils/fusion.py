@@ -1,0 +1,65 @@
+"""A batch normalisation with fixed statistics made part of the layer before it."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.tensor import Tensor
+from ...ops.create import ones_like, zeros_like
+from ..parameter import Parameter
+
+
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+    """A convolution that does what ``bn`` after ``conv`` does in evaluation."""
+    return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
+
+
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+    """A linear layer that does what ``bn`` after ``linear`` does in evaluation."""
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
+    return _fused(linear, bn, fuse_linear_bn_weights)
+
+
+def _fused(layer: Any, bn: Any, fuse: Any) -> Any:
+    if layer.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("bn.running_mean and bn.running_var must not be None")
+    made = copy.deepcopy(layer)
+    made.weight, made.bias = fuse(made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    return made
+
+
+def fuse_conv_bn_weights(
+    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None, transpose: bool = False,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """The weight and bias of a convolution and a batch normalisation in one."""
+    conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
+    bn_w = ones_like(bn_rm) if bn_w is None else bn_w
+    bn_b = zeros_like(bn_rm) if bn_b is None else bn_b
+    scale = bn_w * (bn_rv + bn_eps).rsqrt()
+    shape = [1] * conv_w.dim()
+    shape[1 if transpose else 0] = -1
+    weight = conv_w * scale.reshape(shape)
+    bias = (conv_b - bn_rm) * scale + bn_b
+    return (
+        Parameter(weight.to(conv_w.dtype), conv_w.requires_grad),
+        Parameter(bias.to(conv_b.dtype), conv_b.requires_grad),
+    )
+
+
+def fuse_linear_bn_weights(
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """The weight and bias of a linear layer and a batch normalisation in one."""
+    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,32 @@
+"""Modules made without drawing their first weights."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...ops.random import default_generator
+from ..modules.module import Module
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make a module whose weights will be set anyway: no random numbers are used up; what they are is left open.
+
+    >>> from retrograd import nn
+    >>> nn.utils.skip_init(nn.Linear, 5, 1)
+    Linear(in_features=5, out_features=1, bias=True)
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    before = default_generator.get_state()
+    try:
+        return module_cls(*args, **kwargs)
+    finally:
+        default_generator.set_state(before)
+
+
+__all__ = ["skip_init"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

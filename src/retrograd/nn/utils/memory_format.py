@@ -1,0 +1,31 @@
+"""Weights of convolutions in another order of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent, listed
+from ..modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from ..modules.module import Module
+
+
+def _converted(module: Any, memory_format: Any, kinds: tuple[type[Module], ...]) -> Any:
+    for each in module.modules():
+        if isinstance(each, kinds):
+            weight: Any = each.weight
+            weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """Lay out the weights of all convolutions of images in ``memory_format``; returns the module."""
+    return _converted(module, memory_format, (Conv2d, ConvTranspose2d))
+
+
+def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
+    """Lay out the weights of all convolutions of volumes in ``memory_format``; returns the module."""
+    return _converted(module, memory_format, (Conv3d, ConvTranspose3d))
+
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

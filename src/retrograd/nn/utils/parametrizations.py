@@ -1,0 +1,241 @@
+"""Parametrizations that are often wanted: orthogonal matrices, weights by length and direction, spectral norm 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.dtypes import finfo
+from ...core.modes import no_grad
+from ...core.tensor import Tensor
+from ...ops.create import eye, zeros_like
+from ...ops.factor import geqrf, householder_product
+from ...ops.join import cat
+from ...ops.norms import matrix_exp
+from ...ops.products import dot, mv
+from ...ops.solve import solve
+from .. import functional as F
+from ..modules.module import Module
+from . import parametrize
+from .spectral_norm import TRANSPOSED, as_matrix, iterate
+from .weight_norm import norm_except_dim, weight_of
+
+MAPS = ("matrix_exp", "cayley", "householder")
+
+
+def _tensor_of(module: Any, name: str) -> Tensor:
+    found = getattr(module, name, None)
+    if not isinstance(found, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return found
+
+
+def _like_eye(size: int, other: Tensor) -> Tensor:
+    return eye(size, dtype=other.dtype, device=other.device)
+
+
+def _is_orthogonal(Q: Tensor) -> bool:
+    rows, columns = Q.shape[-2:]
+    tolerance = 10 * rows * finfo(Q.dtype).eps
+    return Q.mH.matmul(Q).allclose(_like_eye(columns, Q), atol=tolerance)
+
+
+def _made_orthogonal(A: Tensor) -> Tensor:
+    """The orthogonal factor of ``A = Q R`` for which the diagonal of R is positive."""
+    X, tau = geqrf(A)
+    return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+class _Orthogonal(Module):
+    """An orthogonal matrix as the image of any matrix; see :func:`orthogonal`."""
+
+    base: Any
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The orthogonal matrix of ``X``: of a wide matrix the rows are orthonormal, of a high one the columns."""
+        wide = X.size(-2) < X.size(-1)
+        X = X.mT if wide else X
+        Q = self._reflected(X) if self.orthogonal_map == "householder" else self._rotated(X)
+        if hasattr(self, "base"):
+            Q = self.base.matmul(Q)
+        return Q.mT if wide else Q
+
+    def _rotated(self, X: Tensor) -> Tensor:
+        """The exponential, or the Cayley transform, of the skew part."""
+        rows, columns = X.shape[-2:]
+        X = X.tril()
+        if rows != columns:
+            X = cat([X, X.new_zeros(rows, rows - columns).expand(*X.shape[:-2], -1, -1)], -1)
+        A = X - X.mH
+        if self.orthogonal_map == "matrix_exp":
+            Q = matrix_exp(A)
+        else:
+            one = _like_eye(rows, A)
+            Q = solve(one - A / 2, one + A / 2)
+        return Q[..., :columns]
+
+    def _reflected(self, X: Tensor) -> Tensor:
+        """The product of the Householder reflections that the columns stand for; the diagonal are signs."""
+        A = X.tril(diagonal=-1)
+        tau = 2.0 / (A * A).sum(dim=-2).add(1.0)
+        return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
+
+    def right_inverse(self, Q: Tensor) -> Tensor:
+        """A matrix whose image is ``Q`` (made orthogonal, if there is a base to put it in)."""
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
+            )
+        given = Q
+        wide = Q.size(-2) < Q.size(-1)
+        Q = Q.mT if wide else Q
+        rows, columns = Q.shape[-2:]
+        if not hasattr(self, "base"):
+            if self.orthogonal_map != "householder":
+                raise NotImplementedError(
+                    "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                    "use_trivialization=False."
+                )
+            A, tau = geqrf(Q)
+            diagonal = A.diagonal(dim1=-2, dim2=-1)
+            diagonal.sign_()
+            diagonal[tau.eq(0.0)] *= -1  # LAPACK skips a reflection that it does not need; forward does not
+            return A.mT if wide else A
+        if rows == columns:
+            Q = Q.clone() if _is_orthogonal(Q) else _made_orthogonal(Q)
+        else:
+            more = Q.new_empty((*Q.shape[:-2], rows, rows - columns)).normal_()
+            Q = _made_orthogonal(cat([Q, more], -1))
+        self.base = Q
+        start = zeros_like(given)
+        start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+        return start
+
+
+def orthogonal(
+    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Any:
+    """Keep a matrix (or a batch of them) orthogonal; returns the module.
+
+    ``orthogonal_map``: ``"matrix_exp"`` (for square matrices), ``"cayley"`` or ``"householder"`` (for others).
+    ``use_trivialization``: beside the map a fixed orthogonal matrix is kept, so that any matrix can be assigned.
+
+    >>> import retrograd as torch
+    >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 4))
+    >>> torch.dist(layer.weight.mT @ layer.weight, torch.eye(2)) < 1e-5
+    tensor(True)
+    """
+    weight = _tensor_of(module, name)
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.size(-2) == weight.size(-1)
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in MAPS:
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return parametrize.register_parametrization(module, name, made, unsafe=True)
+
+
+class _WeightNorm(Module):
+    """A weight from its length and direction; see :func:`weight_norm`."""
+
+    def __init__(self, dim: int | None = 0) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        """The weight."""
+        return weight_of(weight_v, weight_g, self.dim)
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Length and direction."""
+        return norm_except_dim(weight, self.dim), weight
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Compute a weight from its length and its direction (Salimans and Kingma 2016); returns the module.
+
+    ``dim``: lengths are counted for each index of this dimension; None: one length for all. A state saved by the old
+    ``weight_norm`` can be loaded.
+    """
+    parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def take_old_names(state_dict: Any, prefix: str, *rest: Any) -> None:
+        g, v = (f"{prefix}{name}_{end}" for end in "gv")
+        if g in state_dict and v in state_dict:
+            for place, old in enumerate((g, v)):
+                state_dict[f"{prefix}parametrizations.{name}.original{place}"] = state_dict.pop(old)
+
+    module._register_load_state_dict_pre_hook(take_old_names)
+    return module
+
+
+class _SpectralNorm(Module):
+    """A weight divided by its largest singular value; see :func:`spectral_norm`."""
+
+    _u: Any
+    _v: Any
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        super().__init__()
+        ndim = weight.ndim
+        if not -ndim <= dim < ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.dim = dim % ndim
+        self.eps = eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = as_matrix(weight, self.dim)
+            rows, columns = matrix.size()
+            for name, size in (("_u", rows), ("_v", columns)):
+                start = matrix.new_empty(size).normal_(0, 1)
+                self.register_buffer(name, F.normalize(start, dim=0, eps=eps).detach())
+            iterate(matrix, self._u, self._v, 15, eps, v_first=False)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The weight, divided; in training the estimate of its singular value is first improved by a step."""
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = as_matrix(weight, self.dim)
+        if self.training:
+            iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps, v_first=False)
+        return weight / dot(self._u.clone(), mv(matrix, self._v.clone()))
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        """``value``: nothing is known of how long it was."""
+        return value
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Divide a weight by its largest singular value, estimated a step at each use (Miyato et al. 2018); returns the module.
+
+    ``dim``: which dimension of the weight is the outputs' (0, or 1 for transposed convolutions).
+    """
+    weight = _tensor_of(module, name)
+    if dim is None:
+        dim = 1 if isinstance(module, TRANSPOSED) else 0
+    with no_grad():
+        made = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return parametrize.register_parametrization(module, name, made)
+
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

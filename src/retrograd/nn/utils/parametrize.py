@@ -1,0 +1,332 @@
+"""Parameters computed from others, by modules that stand between: ``torch.nn.utils.parametrize``.
+
+The module's class becomes one of its own, ``Parametrized<name>``, on which the parameter is a property.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.modes import no_grad
+from ...core.tensor import Tensor
+from ..modules.container import ModuleDict, ModuleList
+from ..modules.module import Module
+from ..parameter import Parameter
+
+_cached = 0  # how many blocks of `cached` are open
+_cache: dict[tuple[int, str], Tensor] = {}
+
+
+@contextlib.contextmanager
+def cached() -> Iterator[None]:
+    """Within the block a parametrized tensor is computed once, however often it is used.
+
+    >>> from retrograd import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
+    >>> with nn.utils.parametrize.cached():
+    ...     print(layer.weight is layer.weight)
+    True
+    """
+    global _cached
+    _cached += 1
+    try:
+        yield
+    finally:
+        _cached -= 1
+        if not _cached:
+            _cache.clear()
+
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, in the order in which they are applied, and what it is computed from.
+
+    That is ``original``, or ``original0``, ``original1`` … if the first takes several tensors.
+    """
+
+    original: Any
+    unsafe: bool
+
+    def __init__(self, modules: Sequence[Module], original: Tensor | Parameter, unsafe: bool = False) -> None:
+        if not modules:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        before_shape, before_dtype = original.shape, original.dtype
+        with no_grad():
+            new: Any = original
+            for module in reversed(self):
+                if hasattr(module, "right_inverse"):
+                    with contextlib.suppress(NotImplementedError):  # one that can not invert this may still be used
+                        new = module.right_inverse(new)
+        if not isinstance(new, (Tensor, Sequence)):
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                f"{type(new).__name__}"
+            )
+        self.is_tensor = isinstance(new, Tensor)
+        self.ntensors = 1 if self.is_tensor else len(new)
+        if isinstance(new, Tensor):
+            if original.dtype != new.dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
+                )
+            with no_grad():
+                original.data = new.data
+            _register(self, "original", original)
+        else:
+            for place, each in enumerate(new):
+                if not isinstance(each, Tensor):
+                    raise ValueError(
+                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
+                        f"{place} of the sequence with type {type(each).__name__}."
+                    )
+                made = Parameter(each) if isinstance(original, Parameter) else each
+                _register(self, f"original{place}", made.requires_grad_(original.requires_grad))
+        if not unsafe:
+            self._check(before_shape, before_dtype)
+
+    def _check(self, shape: Any, dtype: Any) -> None:
+        """Refuse parametrizations that give another kind of tensor than there was."""
+        found = self()
+        if not isinstance(found, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(found).__name__}.")
+        for what, old, new in (("dtype", dtype, found.dtype), ("shape", shape, found.shape)):
+            if old != new:
+                raise ValueError(
+                    f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
+                    f"enabled.\nunparametrized {what}: {old}\nparametrized {what}: {new}"
+                )
+
+    def _originals(self) -> list[Any]:
+        if self.is_tensor:
+            return [self.original]
+        return [getattr(self, f"original{place}") for place in range(self.ntensors)]
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Set what the tensor is computed from so that it becomes ``value``, by the inverses in reverse order."""
+        with no_grad():
+            new: Any = value
+            for module in reversed(self):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                new = module.right_inverse(new)
+            if self.is_tensor:
+                if not isinstance(new, Tensor):
+                    raise ValueError(f"`right_inverse` should return a tensor. Got {type(new).__name__}")
+                if value.dtype != new.dtype:
+                    raise ValueError(
+                        f"The tensor returned by `right_inverse` has dtype {new.dtype} while `value` has dtype {value.dtype}"
+                    )
+                new = [new]
+            elif not isinstance(new, Sequence):
+                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(new)}.")
+            if len(new) != self.ntensors:
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors of length "
+                    f"{self.ntensors}. Got a sequence of length {len(new)}."
+                )
+            for own, each in zip(self._originals(), new, strict=True):
+                _assign(own, each)
+
+    def forward(self) -> Tensor:
+        """The tensor, computed."""
+        first, *others = self
+        found = first(*self._originals())
+        for module in others:
+            found = module(found)
+        return found
+
+
+def _assign(own: Any, value: Tensor) -> None:
+    """Give a tensor other numbers (and perhaps another shape) without making it another tensor."""
+    if value.shape == own.shape:
+        own.data.copy_(value)
+    else:
+        own.data = value.data
+
+
+def _own_class(module: Module) -> None:
+    """Give ``module`` a class of its own, on which properties can be put."""
+    cls = module.__class__
+
+    def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+        made = memo.get(id(self))
+        if made is not None:
+            return made
+        made = self.__new__(self.__class__)
+        memo[id(self)] = made
+        made.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return made
+
+    def getstate(self: Any) -> Any:
+        raise RuntimeError(
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+        )
+
+    body: dict[str, Any] = {"__getstate__": getstate}
+    if not hasattr(cls, "__deepcopy__"):
+        body["__deepcopy__"] = default_deepcopy
+    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), body)
+    module.parametrizations = ModuleDict()
+
+
+def _put_property(module: Module, name: str) -> None:
+    """Make the tensor an attribute that is computed when read and inverted when set."""
+
+    def compute(self: Any) -> Any:
+        if not _cached:
+            return self.parametrizations[name]()
+        key = id(self), name
+        if key not in _cache:
+            _cache[key] = self.parametrizations[name]()
+        return _cache[key]
+
+    def invert(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    setattr(module.__class__, name, property(compute, invert))
+
+
+def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
+    """Have the parameter or buffer ``tensor_name`` computed as ``parametrization(original)``; returns the module.
+
+    Several parametrizations are applied in the order in which they are registered. A method ``right_inverse`` of the
+    parametrization says what the original is for a value; without it the value becomes the original. ``unsafe``: do not
+    check that shape and dtype stay.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> class Positive(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.exp()
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", Positive())
+    >>> bool((layer.weight > 0).all())
+    True
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        if not unsafe:
+            before = getattr(module, tensor_name)
+            after = parametrization(before)
+            if not isinstance(after, Tensor):
+                raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
+            for what in ("dtype", "shape"):
+                old, new = getattr(before, what), getattr(after, what)
+                if old != new:
+                    raise ValueError(
+                        f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
+                        f"enabled.\nmodule.{tensor_name}.{what}: {old}\nparametrization(module.{tensor_name}).{what}: {new}"
+                    )
+            _check_inverse(parametrization, before)
+        held = module.parametrizations[tensor_name]
+        held.append(parametrization)
+        held.unsafe |= unsafe
+    elif tensor_name in module._buffers or tensor_name in module._parameters:
+        original = getattr(module, tensor_name)
+        held = ParametrizationList([parametrization], original, unsafe=unsafe)
+        delattr(module, tensor_name)
+        if not is_parametrized(module):
+            _own_class(module)
+        _put_property(module, tensor_name)
+        module.parametrizations[tensor_name] = held
+    else:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
+    return module
+
+
+def _check_inverse(parametrization: Any, value: Tensor) -> None:
+    """Refuse an inverse that gives another kind of tensor than it was given."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    with no_grad():
+        found = parametrization.right_inverse(value)
+    if not isinstance(found, Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(found).__name__}")
+    for what in ("dtype", "shape"):
+        if getattr(found, what) != getattr(value, what):
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} as the tensor it was given"
+            )
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether the module (or its tensor of this name) has a parametrization."""
+    held = module.__dict__.get("_modules", {}).get("parametrizations")
+    if not isinstance(held, ModuleDict):
+        return False
+    return len(held) > 0 if tensor_name is None else tensor_name in held
+
+
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+    """Take all parametrizations of a tensor away; returns the module.
+
+    ``leave_parametrized``: the tensor stays as it is computed now; otherwise it becomes the original.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    held = module.parametrizations[tensor_name]
+    if held.is_tensor:
+        original = held.original
+        if leave_parametrized:
+            with no_grad():
+                value = getattr(module, tensor_name)
+            _assign(original, value.clone())
+    elif leave_parametrized:
+        value = getattr(module, tensor_name)
+        original = Parameter(value) if value.requires_grad else value
+    else:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence "
+            "of tensors."
+        )
+    delattr(module.__class__, tensor_name)
+    del module.parametrizations[tensor_name]
+    _register(module, tensor_name, original)
+    if not len(module.parametrizations):
+        del module._modules["parametrizations"]
+        module.__class__ = module.__class__.__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The class of the module as it was before it was parametrized."""
+    return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+    """Give ``to_module`` the parametrizations of ``from_module`` and what they start from; returns ``to_module``."""
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        source = from_module.parametrizations[name]
+        for each in source:
+            register_parametrization(to_module, name, each, unsafe=source.unsafe)
+        target = to_module.parametrizations[name]
+        for own, given in zip(target._originals(), source._originals(), strict=True):
+            own.data = given.data
+    return to_module
+
+
+__all__ = [
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,117 @@
+"""Weights divided by their largest singular value, by a hook; ``parametrizations.spectral_norm`` is the new way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.modes import no_grad
+from ...core.tensor import Tensor
+from ...ops.products import dot, mv
+from .. import functional as F
+from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from ..modules.module import Module
+from ..parameter import Parameter
+
+#: Modules whose outputs are the second dimension of the weight.
+TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
+
+
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """``weight`` as a matrix whose rows are dimension ``dim``."""
+    if dim != 0:
+        weight = weight.permute(dim, *(each for each in range(weight.dim()) if each != dim))
+    return weight.reshape(weight.size(0), -1)
+
+
+def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
+    """Turn ``u`` and ``v``, in place, towards the first singular vectors, by multiplying."""
+    with no_grad():
+        for _ in range(times):
+            for turn in "vu" if v_first else "uv":
+                product, target = (mv(matrix.t(), u), v) if turn == "v" else (mv(matrix, v), u)
+                target.copy_(F.normalize(product, dim=0, eps=eps))
+
+
+class SpectralNorm:
+    """The hook that computes a weight before each call; in training it first multiplies once more."""
+
+    _version = 1
+
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        self.name = name
+        self.dim = dim
+        if n_power_iterations <= 0:
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
+        self.n_power_iterations = n_power_iterations
+        self.eps = eps
+
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
+        """The weight as it is now."""
+        weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
+        matrix = as_matrix(weight, self.dim)
+        if do_power_iteration:
+            iterate(matrix, u, v, self.n_power_iterations, self.eps, v_first=True)
+            u, v = u.clone(), v.clone()
+        return weight / dot(u, mv(matrix, v))
+
+    @staticmethod
+    def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+        """Put the hook on ``module``; the parameter becomes ``name_orig``, the singular vectors are buffers."""
+        if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
+            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        made = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        with no_grad():
+            rows, columns = as_matrix(weight, dim).size()
+            u = F.normalize(weight.new_empty(rows).normal_(0, 1), dim=0, eps=eps)
+            v = F.normalize(weight.new_empty(columns).normal_(0, 1), dim=0, eps=eps)
+        delattr(module, name)
+        module.register_parameter(name + "_orig", weight)
+        setattr(module, name, weight.data)
+        module.register_buffer(name + "_u", u)
+        module.register_buffer(name + "_v", v)
+        module.register_forward_pre_hook(made)
+        return made
+
+    def remove(self, module: Module) -> None:
+        """Make the weight as it is now the parameter."""
+        with no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        for name in ("", "_u", "_v", "_orig"):
+            delattr(module, self.name + name)
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+def spectral_norm(
+    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
+    """Divide a weight by its largest singular value, estimated a step at each call (Miyato et al. 2018).
+
+    ``dim``: which dimension of the weight is the outputs' (0, or 1 for transposed convolutions). Returns the module.
+    """
+    if dim is None:
+        dim = 1 if isinstance(module, TRANSPOSED) else 0
+    SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
+    return module
+
+
+def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+    """Undo :func:`spectral_norm`."""
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[number]
+            return module
+    raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

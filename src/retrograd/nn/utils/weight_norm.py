@@ -1,0 +1,89 @@
+"""Weights as a length and a direction, by a hook; ``parametrizations.weight_norm`` is the new way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.tensor import Tensor
+from ...core.where import warn
+from ...ops.reduce import vector_norm
+from ..modules.module import Module
+from ..parameter import Parameter
+
+
+def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
+    """The norm over all dimensions but ``dim`` (None or -1: over all), which stay with size 1."""
+    if dim is None or dim == -1:
+        return vector_norm(v)
+    others = [each for each in range(v.dim()) if each != dim % v.dim()]
+    return vector_norm(v, dim=others, keepdim=True) if others else v.abs()
+
+
+def weight_of(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
+    """The weight of direction ``v`` and length ``g``."""
+    return v * (g / norm_except_dim(v, dim))
+
+
+class WeightNorm:
+    """The hook that computes a weight from its length and direction before each call."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Module) -> Tensor:
+        """The weight as it is now."""
+        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+
+    @staticmethod
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Put the hook on ``module`` and make two parameters of one."""
+        if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
+            raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        made = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, made.dim).data))
+        module.register_parameter(name + "_v", Parameter(weight.data))
+        setattr(module, name, made.compute_weight(module))
+        module.register_forward_pre_hook(made)
+        return made
+
+    def remove(self, module: Module) -> None:
+        """Make one parameter of the two."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+    """Replace a parameter by its length ``name_g`` and its direction ``name_v`` (Salimans and Kingma 2016).
+
+    ``dim``: lengths are counted for each index of this dimension; None: one length for all. The weight is computed before
+    each call of the module, which is returned.
+    """
+    warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+    )
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+    """Undo :func:`weight_norm`."""
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[number]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

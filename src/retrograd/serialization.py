@@ -1,0 +1,423 @@
+"""``save`` and ``load``: PyTorch's checkpoints, read and written without PyTorch.
+
+By default nothing in a file is run: ``checkpoints/machine.py`` reads the pickle, and what that may build stands in
+``checkpoints/storages.py``. How the files are laid out stands in ``checkpoints/archive.py`` and ``legacy.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import mmap as memory_maps
+import os
+import pickle
+import pickletools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from .checkpoints import legacy
+from .checkpoints.archive import Reader, Writer
+from .checkpoints.files import whole_file
+from .checkpoints.machine import BROKEN, Blocked, Machine, Refused, Source, Unallowed
+from .checkpoints.pickler import Pickler
+from .checkpoints.safetensors import load_safetensors, save_safetensors
+from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
+from .core import devices
+from .core.absent import absent, listed
+from .core.devices import device
+from .ops.cast import UntypedStorage
+
+DEFAULT_PROTOCOL = 2
+
+# -- Saving ----------------------------------------------------------------------------------------------------------
+
+
+def save(
+    obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
+) -> None:  # fmt: skip
+    """Write ``obj`` (tensors, containers of them, a ``state_dict``) to a file that PyTorch's ``load`` reads too.
+
+    ``f`` is a path, or a file opened for writing bytes. At a path the file is there whole or, if anything goes wrong,
+    as it was before: it is written beside and then put into its place. Tensors that share memory share it after
+    loading.
+
+    >>> import io
+    >>> import retrograd as torch
+    >>> file = io.BytesIO()
+    >>> torch.save({"weight": torch.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> torch.load(file)
+    {'weight': tensor([1., 1.])}
+    """
+    write = _write_zip if _use_new_zipfile_serialization else _write_legacy
+    if isinstance(f, str | os.PathLike):
+        name = Path(f).name.rpartition(".")[0] or Path(f).name
+        with whole_file(os.fspath(f)) as file:
+            write(obj, file, name, pickle_protocol, not _disable_byteorder_record)
+        return
+    if not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    write(obj, f if hasattr(f, "seek") else _Sink(f), "archive", pickle_protocol, not _disable_byteorder_record)
+
+
+class _Sink:
+    """An object of the user's that can only ``write``, as a file to write a checkpoint to."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def write(self, data: Any) -> int:
+        self.target.write(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        if hasattr(self.target, "flush"):
+            self.target.flush()
+
+
+def _write_zip(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
+    memories, data = Memories(), io.BytesIO()
+    Pickler(data, protocol, memories).dump(obj)
+    writer = Writer(file, name)
+    writer.record("data.pkl", data.getvalue())
+    writer.record(".format_version", b"1")
+    writer.record(".storage_alignment", b"64")
+    if order:
+        writer.record("byteorder", sys.byteorder.encode())
+    for key, line in memories.records():
+        writer.record(f"data/{key}", line)
+    writer.close()
+
+
+def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
+    legacy.write(obj, file, protocol)
+
+
+# -- What may be named -----------------------------------------------------------------------------------------------
+
+
+class _Safe:
+    """Classes and functions of the user's that a checkpoint may name; one list for the process."""
+
+    names: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.names = {}
+        self.lock = threading.Lock()
+
+
+_safe = _Safe()
+
+
+def _full_name(value: Any) -> str:
+    module = value.__module__
+    if module.partition(".")[0] == "retrograd":
+        module = "torch" + module.removeprefix("retrograd")
+    return f"{module}.{value.__qualname__}"
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Let checkpoints name these classes and functions: they will be called with what the file says.
+
+    Each is a class or a function, or a pair of one and the name that it has in the file.
+    """
+    found = {}
+    for each in safe_globals:
+        value, name = each if isinstance(each, tuple) else (each, None)
+        found[name or _full_name(value)] = value
+    with _safe.lock:
+        _safe.names = {**_safe.names, **found}
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes and functions of the user's that checkpoints may name."""
+    return list(_safe.names.values())
+
+
+def clear_safe_globals() -> None:
+    """Let checkpoints name nothing of the user's."""
+    with _safe.lock:
+        _safe.names = {}
+
+
+class safe_globals:
+    """A block in which checkpoints may also name these classes and functions; see :func:`add_safe_globals`."""
+
+    def __init__(self, safe_globals: list[Any]) -> None:
+        self.given = safe_globals
+
+    def __enter__(self) -> None:
+        self.before = _safe.names
+        add_safe_globals(self.given)
+
+    def __exit__(self, *error: object) -> None:
+        with _safe.lock:
+            _safe.names = self.before
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names in a checkpoint of PyTorch's zip format that :func:`load` would refuse."""
+    with _opened(f) as file:
+        data = Reader(file).bytes("data.pkl")
+    names = [str(argument).replace(" ", ".") for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"]
+    allowed = {*known_names(), *_safe.names}
+    return sorted({name for name in names if name not in allowed})
+
+
+# -- Loading ---------------------------------------------------------------------------------------------------------
+
+
+def load(
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
+    mmap: bool | None = None, **pickle_load_args: Any,
+) -> Any:  # fmt: skip
+    """What :func:`save`, or PyTorch's, wrote to ``f``, a path or a file opened for reading bytes.
+
+    Nothing in the file is run: it may hold tensors, numbers, strings and plain containers, and name what
+    :func:`add_safe_globals` allows. ``weights_only=False`` lifts this, and lets the file run anything. ``map_location``
+    (a device, a string, a dict of strings, a function of storage and place) says where tensors go. ``mmap=True`` maps
+    the file into memory, and reads only what is used.
+
+    Raises UnpicklingError for what is not allowed, RuntimeError for a file that is not whole.
+    """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if mmap and not isinstance(f, str | os.PathLike):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with _opened(f) as file:
+        start = file.tell()
+        magic = file.read(4)
+        file.seek(start)
+        to = _Places(map_location)
+        reading = _Reading(weights_only, pickle_module or pickle, pickle_load_args)
+        if magic == b"PK\x03\x04":
+            return _read_zip(file, to, reading, bool(mmap))
+        if mmap:
+            raise RuntimeError(
+                f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization=True), "
+                "please torch.save your checkpoint with this option in order to use mmap."
+            )
+        return legacy.read(file, to.move, reading)
+
+
+@contextlib.contextmanager
+def _opened(f: Any) -> Iterator[Any]:
+    if isinstance(f, str | os.PathLike):
+        with open(f, "rb") as file:
+            yield file
+        return
+    for name in ("seek", "tell", "read", "readline"):
+        if not hasattr(f, name):
+            raise AttributeError(
+                f"'{type(f).__name__}' object has no attribute '{name}'. You can only torch.load from a file that is "
+                "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            )
+    yield f
+
+
+def _read_zip(file: Any, to: _Places, reading: _Reading, mapped: bool) -> Any:
+    reader = Reader(file)
+    if reader.has("constants.pkl"):
+        raise RuntimeError(
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _SINCE
+            if reading.weights_only
+            else "TorchScript archives can not be loaded: they hold compiled programs"
+        )
+    memory = memory_maps.mmap(file.fileno(), 0, access=memory_maps.ACCESS_COPY) if mapped else None
+    loaded: dict[str, Storage] = {}
+
+    def persistent(found: Any) -> Storage:
+        kind, key, place, count, _ = identity(found)
+        if key not in loaded:
+            name = f"data/{key}"
+            if memory is not None:
+                array = reader.mapped(name, element(kind), count, memory)
+            else:
+                array = reader.array(name, element(kind), count)
+            loaded[key] = Storage(to.move(in_order(array, reader.order), place), kind.kind)
+        return loaded[key]
+
+    return reading.run(Source(reader.bytes("data.pkl")), persistent)
+
+
+class _Places:
+    """Where tensors go that say where they were: ``map_location``."""
+
+    def __init__(self, map_location: Any) -> None:
+        self.given = map_location
+
+    def move(self, array: Any, place: str) -> Any:
+        """The array on the device that belongs to the tag in the file."""
+        given = self.given
+        if given is None:
+            return _restored(array, place)
+        if isinstance(given, dict):
+            return _restored(array, str(given.get(place, place)))
+        if isinstance(given, str | bytes):
+            return _restored(array, given if isinstance(given, str) else given.decode())
+        if isinstance(given, device):
+            return _restored(array, str(given))
+        result = given(UntypedStorage(array), place)
+        if result is None:
+            return _restored(array, place)
+        if isinstance(result, UntypedStorage):
+            moved = result._memory
+            return moved if moved.dtype == array.dtype else moved.view(array.dtype)
+        raise RuntimeError(f"map_location must give a storage or None, but gave {type(result).__name__}")
+
+
+def _restored(array: Any, place: str) -> Any:
+    kind = place.partition(":")[0]
+    if kind == "cpu":
+        return array
+    if kind != "cuda":
+        raise RuntimeError(
+            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place})"
+        )
+    count = devices.gpu_count()
+    if count == 0:
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
+            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+            "storages to the CPU."
+        )
+    index = devices.device(place).index or 0
+    if index >= count:
+        raise RuntimeError(
+            f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please "
+            "use torch.load with map_location to map your storages to an existing device."
+        )
+    return devices.move(array, devices.device("cuda", index))
+
+
+# -- Reading pickles -------------------------------------------------------------------------------------------------
+
+_SINCE = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
+    "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
+    "execution. Do it only if you got the file from a trusted source."
+)
+_TYPES = (
+    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
+    "https://pytorch.org/docs/stable/generated/torch.load.html."
+)
+
+
+class _Reading:
+    """How the pickles of one file are read: by the machine that runs nothing, or by Python's."""
+
+    def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
+        self.weights_only, self.pickle_module, self.options = weights_only, pickle_module, options
+        self.known = known_names()
+
+    def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
+        """The object of the pickle that begins where ``source`` stands; moves ``source`` behind it."""
+        if not self.weights_only:
+            return self._trusting(source, persistent)
+        safe = dict(_safe.names)
+        classes = tuple(value for value in safe.values() if isinstance(value, type))
+        storages = _Storages(persistent)
+        machine = Machine(source, lambda module, name: self._find(f"{module}.{name}", safe), storages, classes)
+        try:
+            return machine.run()
+        except Blocked as error:
+            raise UnpicklingError(f"Weights only load failed. {_SINCE}\n\n\n{error}{_TYPES}") from None
+        except Unallowed as error:
+            raise UnpicklingError(
+                "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
+                f"steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {_SINCE}\n\t(2) Alternatively, to "
+                "load with `weights_only=True` please check the recommended steps in the following error message.\n\t"
+                f"WeightsUnpickler error: {error}{_TYPES}"
+            ) from None
+        except Refused as error:
+            raise UnpicklingError(
+                f"Weights only load failed. {_SINCE}\nPlease file an issue with the following so that we can make "
+                "`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n"
+                f"{error}{_TYPES}"
+            ) from None
+        except BROKEN as error:
+            if error is storages.error:  # not the pickle is at fault
+                raise
+            raise UnpicklingError(
+                f"Weights only load failed: the pickle in the file is damaged ({type(error).__name__}: {error})"
+            ) from error
+
+    def _find(self, name: str, safe: dict[str, Any]) -> Any:
+        if name in self.known:
+            return self.known[name]
+        if name in safe:
+            return safe[name]
+        module = name.rpartition(".")[0]
+        if module.partition(".")[0] in _BLOCKED:
+            raise Blocked(f"Trying to load unsupported GLOBAL {name} whose module {module} is blocked.")
+        raise Unallowed(
+            f"Unsupported global: GLOBAL {name} was not an allowed global by default. Please use "
+            f"`torch.serialization.add_safe_globals([{name}])` or the `torch.serialization.safe_globals([{name}])` "
+            "context manager to allowlist this global if you trust this class/function."
+        )
+
+    def _trusting(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
+        known = self.known
+
+        class Unpickler(self.pickle_module.Unpickler):  # type: ignore[misc, name-defined]
+            def find_class(self, module: str, name: str) -> Any:
+                found = known.get(f"{module}.{name}")
+                if found is not None:
+                    return found.cls if isinstance(found, TensorType) else found
+                if module.partition(".")[0] == "torch":
+                    return _ours(module, name)
+                return super().find_class(module, name)
+
+            def persistent_load(self, identity: Any) -> Any:
+                return persistent(identity)
+
+        file = io.BytesIO(source.data)
+        file.seek(source.position)
+        found = Unpickler(file, **self.options).load()
+        source.position = file.tell()
+        return found
+
+
+class _Storages:
+    """What reads storages, with its last error: that may be one of the user's own ``map_location``."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read = read
+        self.error: BaseException | None = None
+
+    def __call__(self, found: Any) -> Any:
+        try:
+            return self.read(found)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+_BLOCKED = {"sys", "os", "posix", "nt", "subprocess"}
+
+
+def _ours(module: str, name: str) -> Any:
+    """What stands here under a name of PyTorch's: in the module of that path, or in one above it."""
+    parts = module.split(".")[1:]
+    for length in range(len(parts), -1, -1):
+        with contextlib.suppress(ImportError, AttributeError):
+            found = importlib.import_module(".".join(["retrograd", *parts[:length]]))
+            for each in name.split("."):
+                found = getattr(found, each)
+            return found
+    raise AttributeError(f"Can't get attribute {name!r} on module {module!r}: retrograd has nothing of that name")
+
+
+__all__ = [
+    "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "load_safetensors", "safe_globals", "save", "save_safetensors",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,128 @@
+"""How samples become a batch: ``default_collate``, and what becomes of single ones: ``default_convert``."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor
+from ...ops.data import as_tensor, tensor
+from ...ops.join import stack
+
+_TEXT = re.compile("[SaUO]")  # NumPy's dtypes of text and objects
+_UNFIT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+
+Collators = dict[Any, Callable[..., Any]]
+
+
+def _rebuilt(like: Any, parts: Any) -> Any:
+    """A container of the kind of ``like`` that holds ``parts`` instead; a plain one where that can not be made."""
+    try:
+        if isinstance(like, MutableMapping):
+            clone = copy.copy(like)
+            clone.update(parts)
+            return clone
+        if isinstance(like, MutableSequence):
+            filled = copy.copy(like)
+            for index, each in enumerate(parts):
+                filled[index] = each
+            return filled
+        return type(like)(parts)
+    except TypeError:
+        return parts
+
+
+def default_convert(data: Any) -> Any:
+    """NumPy's arrays and numbers as tensors, also within dicts, lists and tuples; everything else as it is."""
+    if isinstance(data, numpy.ndarray | numpy.generic):
+        unfit = isinstance(data, numpy.str_ | numpy.bytes_) or _TEXT.search(data.dtype.str)
+        return data if unfit else as_tensor(data)
+    if isinstance(data, Mapping):
+        return _rebuilt(data, {key: default_convert(data[key]) for key in data})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(each) for each in data))
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        parts = [default_convert(each) for each in data]
+        return parts if isinstance(data, tuple) else _rebuilt(data, parts)
+    return data
+
+
+def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
+    """The samples of a batch in one: as ``collate_fn_map`` says for their type, and containers element by element.
+
+    Raises TypeError for other types, RuntimeError for lists of different lengths.
+    """
+    first = batch[0]
+    kind = type(first)
+    found = (collate_fn_map or {}).get(kind)
+    if found is None:
+        found = next((made for types, made in (collate_fn_map or {}).items() if isinstance(first, types)), None)
+    if found is not None:
+        return found(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, Mapping):
+        columns = {key: collate([each[key] for each in batch], collate_fn_map=collate_fn_map) for key in first}
+        return _rebuilt(first, columns)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*(collate(each, collate_fn_map=collate_fn_map) for each in zip(*batch, strict=False)))
+    if isinstance(first, Sequence):
+        if any(len(each) != len(first) for each in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        parts = [collate(each, collate_fn_map=collate_fn_map) for each in zip(*batch, strict=False)]
+        return parts if isinstance(first, tuple) else _rebuilt(first, parts)
+    raise TypeError(_UNFIT.format(kind))
+
+
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
+    """Tensors stacked."""
+    return stack(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
+    """NumPy's arrays as tensors, stacked."""
+    if _TEXT.search(batch[0].dtype.str):
+        raise TypeError(_UNFIT.format(batch[0].dtype))
+    return collate([as_tensor(each) for each in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
+    """NumPy's numbers in a tensor of their dtype."""
+    return as_tensor(batch)
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
+    """Numbers in a tensor of float64."""
+    return tensor(batch, dtype=dtypes.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
+    """Integers in a tensor."""
+    return tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
+    """Strings as they are."""
+    return batch
+
+
+default_collate_fn_map: Collators = {
+    Tensor: collate_tensor_fn, numpy.ndarray: collate_numpy_array_fn,
+    (numpy.bool_, numpy.number, numpy.object_): collate_numpy_scalar_fn, float: collate_float_fn, int: collate_int_fn,
+    str: collate_str_fn, bytes: collate_str_fn,
+}  # fmt: skip
+
+
+def default_collate(batch: Any) -> Any:
+    """A list of samples as one batch: tensors are stacked, numbers become a tensor, dicts, lists and tuples are gone
+    through element by element.
+
+    >>> import retrograd as torch
+    >>> torch.utils.data.default_collate([(torch.ones(2), 0), (torch.zeros(2), 1)])
+    [tensor([[1., 1.],
+            [0., 0.]]), tensor([0, 1])]
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,0 +1,447 @@
+"""``DataLoader``: a data set in batches, loaded here or by worker processes (``worker.py``)."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import wait
+from typing import Any, Generic, TypeVar
+
+from ...core import devices
+from ...ops.random import Generator
+from .collate import default_collate, default_convert
+from .dataset import IterableDataset, fetched
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
+from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, receive, start
+
+Batch = TypeVar("Batch", covariant=True)
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class _Endless:
+    """The sampler of an iterable data set: it has nothing to say."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[Batch]):
+    """Goes through a data set in batches, in order or ``shuffle``\\ d, as often as it is iterated over.
+
+    ``batch_size=None`` gives single samples. ``sampler`` or ``batch_sampler`` choose the order otherwise. ``collate_fn``
+    makes a batch of a list of samples. ``num_workers`` processes load ahead, each up to ``prefetch_factor`` batches;
+    ``worker_init_fn(id)`` is called in each, ``persistent_workers`` keeps them for the next pass, ``timeout`` is for one
+    batch in seconds. ``generator`` draws the order and the workers' seeds. ``pin_memory`` is accepted.
+
+    For a seed, the order and the workers' random numbers are PyTorch's.
+
+    >>> import retrograd as torch
+    >>> data = torch.utils.data.TensorDataset(torch.arange(5))
+    >>> for (batch,) in torch.utils.data.DataLoader(data, batch_size=2):
+    ...     print(batch)
+    tensor([0, 1])
+    tensor([2, 3])
+    tensor([4])
+    """
+
+    _initialized = False
+
+    def __init__(
+        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
+        batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None, multiprocessing_context: Any = None,
+        generator: Generator | None = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None:  # fmt: skip
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        iterable = isinstance(dataset, IterableDataset)
+        _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        if batch_sampler is not None:
+            batch_size, drop_last = None, False
+        if sampler is None:
+            if iterable:
+                sampler = _Endless()
+            else:
+                sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self.persistent_workers = persistent_workers
+        self._said_length: int | None = None
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
+        self._initialized = True
+        self.check_worker_number_rationality()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {self.__class__.__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes are started: a context of ``multiprocessing``, or None for its default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers <= 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            if isinstance(context, str):
+                valid = multiprocessing.get_all_start_methods()
+                if context not in valid:
+                    raise ValueError(
+                        f"multiprocessing_context option should specify a valid start method in {valid!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the start "
+                    f"method, but got multiprocessing_context={context}"
+                )
+        self._context = context
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        if not self.persistent_workers:
+            self.check_worker_number_rationality()
+            return _MultiProcessingDataLoaderIter(self)
+        if self._iterator is None:
+            self._iterator = _MultiProcessingDataLoaderIter(self)
+        else:
+            self._iterator.again()
+        return self._iterator
+
+    def __len__(self) -> int:
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
+        length = self._said_length = len(self.dataset)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn of more workers than processors."""
+        known = hasattr(os, "sched_getaffinity")
+        count = len(os.sched_getaffinity(0)) if known else os.cpu_count()
+        if not self.num_workers or (count is not None and self.num_workers <= count):
+            return
+        suggested = "DataLoader is not able to compute a suggested max number of worker in current system."
+        if count is not None:
+            suggested = (
+                f"Our suggested max number of worker in current system is {count}"
+                f"{'' if known else ' (`cpuset` is not taken into account)'}, which is smaller than what this DataLoader "
+                "is going to create."
+            )
+        warnings.warn(
+            f"This DataLoader will create {self.num_workers} worker processes in total. {suggested} Please be aware that "
+            "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
+            "potential slowness/freeze if necessary.",
+            stacklevel=3,
+        )
+
+
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+            "multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _check_order(
+    iterable: bool, batch_size: int | None, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool
+) -> None:
+    refused = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in refused.items() if iterable else ():
+        if value is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+            )
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+    elif batch_size is None and drop_last:
+        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+
+
+# -- Fetching --------------------------------------------------------------------------------------------------------
+
+
+def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
+    """A function from an index (or a list of them) to a batch. It raises EndOfData at the end of an iterable data set."""
+    if not isinstance(dataset, IterableDataset):
+        return lambda index: collate(fetched(dataset, index) if batched else dataset[index])
+    samples, ended = iter(dataset), [False]
+
+    def fetch(index: Any) -> Any:
+        if ended[0]:
+            raise EndOfData
+        found = []
+        for _ in index if batched else (None,):
+            try:
+                found.append(next(samples))
+            except StopIteration:
+                ended[0] = True
+                break
+        if not found or (batched and drop_last and len(found) < len(index)):
+            raise EndOfData
+        return collate(found if batched else found[0])
+
+    return fetch
+
+
+# -- Passes ----------------------------------------------------------------------------------------------------------
+
+
+class _BaseDataLoaderIter:
+    """One pass through a data set."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "
+                f"pin_memory_device='{loader.pin_memory_device}'.",
+                stacklevel=4,
+            )
+        if loader.pin_memory and devices.gpu_count() == 0:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                stacklevel=4,
+            )
+        self._loader = loader
+        self._begin()
+        self._base_seed = drawn_seed(loader.generator)
+
+    def _begin(self) -> None:
+        self._indices = iter(self._loader._index_sampler)
+        self._given = 0
+
+    def _make(self) -> Callable[[Any], Callable[[Any], Any]]:
+        loader = self._loader
+        return partial(fetcher, loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
+
+    def __next__(self) -> Any:
+        data = self._next()
+        self._given += 1
+        said = self._loader._said_length
+        if said is not None and self._given > said:
+            text = (
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {said}(when accessing "
+                f"len(dataloader)), but {self._given} samples have been fetched. "
+            )
+            if self._loader.num_workers > 0:
+                text += (
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker. Please see "
+                    "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+                )
+            warnings.warn(text, stacklevel=2)
+        return data
+
+    def _next(self) -> Any:
+        raise NotImplementedError
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Loads in this process."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if loader.timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        self._fetch = self._make()(loader.dataset)
+
+    def _next(self) -> Any:
+        try:
+            return self._fetch(next(self._indices))
+        except EndOfData:
+            raise StopIteration from None
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Has worker processes load, each its share of the batches, ahead of time."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        super().__init__(loader)
+        if not loader.prefetch_factor:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        self._owner = os.getpid()
+        self._processes: list[Any] = []
+        self._pipes: list[Any] = []
+        for id in range(loader.num_workers):
+            job = Job(self._make(), loader.dataset, self._base_seed, loader.worker_init_fn, id, loader.num_workers)
+            process, pipe = start(context, job, self._pipes)
+            self._processes.append(process)
+            self._pipes.append(pipe)
+        self._fill()
+
+    def again(self) -> None:
+        """Begin another pass with the same workers."""
+        self._begin()
+        for pipe in self._pipes:
+            pipe.send((READY, None))
+        waiting = set(range(len(self._pipes)))
+        while waiting:
+            waiting -= {worker for worker, (number, _, _) in self._received(waiting) if number == READY}
+        self._fill()
+
+    def _fill(self) -> None:
+        self._sent = 0
+        self._tasks: deque[tuple[int, int]] = deque()  # numbers of batches and their workers, in order
+        self._results: dict[int, tuple[str, Any]] = {}
+        self._open = [True] * len(self._pipes)
+        self._turn = 0
+        for _ in range(self._loader.prefetch_factor * len(self._pipes)):  # type: ignore[operator]
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask the next worker for the next batch."""
+        if not any(self._open):
+            return
+        try:
+            index = next(self._indices)
+        except StopIteration:
+            return
+        while not self._open[self._turn % len(self._open)]:
+            self._turn += 1
+        worker = self._turn % len(self._open)
+        self._turn += 1
+        self._pipes[worker].send((self._sent, index))
+        self._tasks.append((self._sent, worker))
+        self._sent += 1
+
+    def _next(self) -> Any:
+        while self._tasks:
+            number = self._next_ready()
+            if number is None:
+                self._wait()
+                continue
+            kind, data = self._results.pop(number)
+            self._ask()
+            if kind == ERROR:
+                data.reraise()
+            return data
+        if not self._loader.persistent_workers:
+            self.shut_down()
+        raise StopIteration
+
+    def _next_ready(self) -> int | None:
+        """Take the number of the next batch off the list, if it is there; of what will never come, all the numbers."""
+        while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
+            self._tasks.popleft()
+        numbers = [number for number, _ in self._tasks]
+        for number in numbers[:1] if self._loader.in_order else numbers:
+            if number in self._results:
+                self._tasks = deque(task for task in self._tasks if task[0] != number)
+                return number
+        return None
+
+    def _wait(self) -> None:
+        """Take in what workers have sent; at least one answer."""
+        busy = {worker for number, worker in self._tasks if number not in self._results and self._open[worker]}
+        if not busy:
+            return
+        for worker, (number, kind, data) in self._received(busy):
+            if kind == END:
+                self._open[worker] = False
+                self._ask()
+            elif kind in (BATCH, ERROR):
+                self._results[number] = (kind, data)
+
+    def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
+        """The answers of some workers, as soon as there is one. Raises RuntimeError if a worker is gone."""
+        pipes = {self._pipes[worker]: worker for worker in workers}
+        ends = {self._processes[worker].sentinel: worker for worker in workers}
+        timeout = self._loader.timeout or None
+        ready = wait([*pipes, *ends], timeout)
+        if not ready:
+            raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds")
+        found = []
+        for pipe in ready:
+            if pipe in pipes:
+                try:
+                    found.append((pipes[pipe], receive(pipe)))  # type: ignore[arg-type]
+                except (EOFError, OSError):
+                    continue
+        if not found:
+            gone = ", ".join(
+                str(self._processes[worker].pid) for worker in sorted({ends.get(each, -1) for each in ready} - {-1})
+            )
+            raise RuntimeError(f"DataLoader worker (pid(s) {gone}) exited unexpectedly")
+        return found
+
+    def shut_down(self) -> None:
+        """Let the workers end."""
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.send(None)
+            pipe.close()
+        for process in self._processes:
+            process.join(5)
+            if process.is_alive():
+                process.terminate()
+                process.join(5)
+        self._pipes, self._processes = [], []
+
+    def __del__(self) -> None:
+        if getattr(self, "_pipes", None) and self._owner == os.getpid():  # a fork has a copy, but not the children
+            self.shut_down()
+
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -1,0 +1,38 @@
+"""Record checkpoints that PyTorch writes: ``python -m tests.golden.record_checkpoints`` (needs PyTorch).
+
+Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all of ``tests/saved.py`` in one file each) and, in
+``checkpoints.json``, what they hold and the pickle of each object alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import torch
+
+from tests.saved import UNTYPED, objects, shown
+
+
+def main() -> None:
+    here = Path(__file__).parent
+    found = objects(torch)
+    torch.save(found, here / "checkpoint.pt")
+    old = {name: each for name, each in found.items() if name not in UNTYPED}
+    torch.save(old, here / "checkpoint_legacy.pt", _use_new_zipfile_serialization=False)
+    pickles = {}
+    for name, each in found.items():
+        file = io.BytesIO()
+        torch.save(each, file)
+        pickles[name] = zipfile.ZipFile(file).read("archive/data.pkl").hex()
+    recorded = {"torch": torch.__version__, "shown": {name: shown(torch, each) for name, each in found.items()}}
+    path = here / "checkpoints.json"
+    path.write_text(json.dumps(recorded | {"pickles": pickles}, indent=0) + "\n")
+    for each in ("checkpoint.pt", "checkpoint_legacy.pt", "checkpoints.json"):
+        print(f"{each}: {(here / each).stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main()
