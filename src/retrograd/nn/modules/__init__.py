@@ -29,7 +29,7 @@ from . import (
     sparse,
     transformer,
     upsampling,
-    utils,
+    utils,  # noqa: F401 - reached as nn.modules.utils; in __all__ it would stand before nn.utils
 )
 from .activation import *
 from .adaptive import *
