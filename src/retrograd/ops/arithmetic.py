@@ -403,6 +403,7 @@ def _same_dtype(input: Any, *others: Any) -> None:
     lambda F, g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
     refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
+    over=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """``self + weight * (end - self)`` with a number."""

@@ -323,14 +323,18 @@ def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
 
 
 def _new(create: Any, doc: str) -> None:
+    fill = {"zeros": 0, "ones": 1}.get(create.__name__)
+
     def new(
         input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        sizes = sizes_of(new.__name__, shape, size)
-        found = create(
-            sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
-        )
+        sizes, place = sizes_of(new.__name__, shape, size), input.device if device is None else device
+        kind = dtypes.of(input._array.dtype) if dtype is None else dtype
+        if fill is None:
+            found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
+        else:
+            found = _filled(new.__name__, sizes, fill, None, kind, layout, place, requires_grad)
         return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"

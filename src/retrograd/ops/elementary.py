@@ -490,11 +490,12 @@ def relu(np: Any, self: Any, /) -> Any:
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    if self.dtype == bool:
+    kind = self.dtype.kind
+    if kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    if self.dtype.kind == "c":
+    if kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    return np.maximum(0, self)  # in this order -0.0 stays what it is
+    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 stays what it is
 
 
 @pointwise(

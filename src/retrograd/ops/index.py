@@ -39,8 +39,8 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         return unsqueeze_block(self, 0)
     if kind is tuple and (found := _part(self, index)) is not None:
         return found
-    if kind is Tensor and 0 < index._array.ndim <= self._array.ndim:
-        return pick(self, [index])
+    if picks := _picks_of(self, index):
+        return pick(self, picks)
     viewed, picks = viewed_by(self, index)
     if picks:
         return pick(viewed, picks)
@@ -81,6 +81,27 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
     if last == size and step == 1 and item.start in (None, 0):
         return x
     return slice_block(x, dim, first, last, step)
+
+
+def _picks_of(x: Tensor, index: Any) -> list[Any]:
+    """The tensors that pick of the dimensions of ``x`` (or None), if an index is a mask, or tensors of int64 and ``:``."""
+    if index.__class__ is Tensor:
+        array = index._array
+        return [index] if 0 < array.ndim <= x._array.ndim and array.dtype in (INT64, BOOL) else []
+    if index.__class__ is not tuple or len(index) > x._array.ndim:
+        return []
+    found: list[Any] = []
+    for each in index:
+        if each.__class__ is Tensor and each._array.dtype is INT64 and each._array.ndim:
+            found.append(each)
+        elif each.__class__ is slice and each == _WHOLE:
+            found.append(None)
+        else:
+            return []
+    return found
+
+
+_WHOLE = slice(None)
 
 
 def _views_key(index: tuple[Any, ...]) -> Any:

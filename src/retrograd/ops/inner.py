@@ -140,7 +140,8 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
         self = np.asarray(self)
     steps, target = self.strides, list(size)
     lead = len(target) - len(steps)
-    if lead < 0 or (lead and min(target[:lead]) < 0):
+    new = target[: max(lead, 0)]
+    if lead < 0 or (new and min(new) < 0):
         raise _inexpandable(self, list(size))
     strides = [0] * len(target)
     for i, have in enumerate(self.shape, lead):
@@ -148,7 +149,7 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
             target[i], strides[i] = have, steps[i - lead]
         elif have != 1:
             raise _inexpandable(self, list(size))
-    for i in range(lead - 1, -1, -1):  # a new dimension of size 1 steps over all that follow
+    for i in range(lead - 1, -1, -1) if 1 in new else ():  # a new dimension of size 1 steps over all that follow
         if target[i] == 1 and steps:
             strides[i] = target[i + 1] * strides[i + 1]
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":

@@ -8,8 +8,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
-from ..core.views import check_in_place, check_partial_overlap
-from .calls import modify
+from ..core.views import bump, check_in_place, check_partial_overlap
+from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
 from .promote import mismatch, storable
@@ -125,11 +125,16 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     ``wrap``: in a tall matrix go on after a row's gap. Raises RuntimeError for fewer than 2 dimensions, and for more
     than 2 that are not all of one size.
     """
-    shape = input._array.shape
+    array, shape = input._array, input._array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    if not wrap and at_hand(input) and array.flags.c_contiguous and storable(fill_value, array.dtype):
+        step = sum(element_strides(array))
+        array.reshape(-1)[: (min(shape) - 1) * step + 1 : step] = fill_value
+        bump(input)
+        return input
     if not isinstance(fill_value, Tensor):
         dtypes.converted(fill_value, input._array.dtype)
     steps, start = element_strides(input._array), input.storage_offset()

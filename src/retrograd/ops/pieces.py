@@ -138,7 +138,7 @@ def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
 def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
     found, at, before = [], 0, (slice(None),) * dim
     for size in sizes:
-        found.append(array[(*before, slice(at, at + size))])
+        found.append(array[at : at + size] if dim == 0 else array[(*before, slice(at, at + size))])
         at += size
     return tuple(found)
 
@@ -356,7 +356,7 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    found = np.diagonal(array, offset, dim1, dim2)
+    found = array.diagonal(offset, dim1, dim2)
     if np.__name__ == "numpy":
         found.flags.writeable = True
     return found
@@ -373,7 +373,7 @@ def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int
 diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
 
 
-@surface()
+@surface(quick=diagonal_block, dim1=AXIS, dim2=AXIS)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of the matrices in dimensions ``dim1`` and ``dim2``, as the last dimension of a view."""
     ndim = input._array.ndim
