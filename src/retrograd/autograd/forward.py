@@ -214,11 +214,10 @@ def _settle(run: Any, x: Any, tangent: Any) -> None:
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, Transformed):
             raise RuntimeError(CAPTURED)
-        view = x._view
-        if view is None:
+        base = x._view
+        if base is None:
             become(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
-        base = view.base
         if base.__class__ is not Dual:
             zeros = blank((base, tangent), base._array.shape, base._array.dtype).detach()
             become(run, base, zeros if isinstance(zeros, Transformed) else _zeros_in_order_of(base))
@@ -258,6 +257,8 @@ def become(run: Any, x: Tensor, tangent: Tensor) -> None:
     inner: Tensor = new(Tensor)
     for name in ("_array", "_node", "_count", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
+    if x._view is not None:
+        inner._seen, inner._made = x._seen, x._made
     x.__class__ = Dual
     x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
 

@@ -488,7 +488,7 @@ def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorde
         with no_grad():
             out = alias(out)
     if out._view is not None:
-        out._view.made, out._view.seen = CUSTOM, out._version
+        out._made, out._seen = CUSTOM, out._version
     out._node = place
     return out
 

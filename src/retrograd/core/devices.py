@@ -129,7 +129,8 @@ _chosen = _Chosen()
 
 def get_default_device() -> device:
     """The device of tensors that are created without a ``device=``."""
-    return _chosen.stack[-1] if _chosen.stack else _chosen.default
+    stack = _chosen.stack
+    return stack[-1] if stack else _chosen.default
 
 
 @briefly

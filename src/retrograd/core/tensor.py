@@ -7,7 +7,9 @@ What a tensor *is* stands here; what can be computed with it is installed by ``o
 ``_cell``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
 ``_count``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
             and a list costs 50 ns), empty in inference mode
-``_view``   what it is a view of (``views.View``), or None
+``_view``   the tensor that it is a view of (never itself a view), or None
+``_seen``   of a view: the version at which its place in the graph was right
+``_made``   of a view: in which mode it was made, or by what kind of operation (see ``views``)
 ``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
 """
 
@@ -17,17 +19,16 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy
+
 from . import devices, dtypes
-from .devices import CPU, device
+from .devices import device
 from .dtypes import dtype
 from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size, size_of
 from .where import brief, briefly, warn
-
-if TYPE_CHECKING:
-    from .views import View
 
 new = object.__new__
 
@@ -74,14 +75,16 @@ class Tensor:
     PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_node", "_view")
+    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_made", "_node", "_seen", "_view")
     __module__ = "torch"
 
     _array: Any
     _count: list[Any] | tuple[()] | None
     _grad: Any
     _node: Any
-    _view: View | None
+    _view: Tensor | None
+    _seen: int
+    _made: int
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
     _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
@@ -238,7 +241,7 @@ class Tensor:
         """Whether what is done with this tensor is recorded, so that gradients can be computed."""
         if self._node is not None or self._view is None:
             return self._node is not None
-        return self._view.base._node is not None and self._array.dtype.kind in "fcV"
+        return self._view._node is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
@@ -442,7 +445,7 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of."""
-        return None if self._view is None else self._view.base
+        return self._view
 
     def _is_view(self) -> bool:
         return self._view is not None
@@ -460,7 +463,7 @@ def wrap(array: Any) -> Tensor:
     out: Tensor = new(Tensor)
     out._array = array
     out._node = None
-    out._count = () if in_inference() else [0, None]
+    out._count = () if in_inference() else None
     out._view = None
     out._grad = None
     return out
@@ -534,10 +537,10 @@ def element_strides(array: Any) -> tuple[int, ...]:
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides, in elements, of a tensor of ``shape`` whose elements lie one after the other."""
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+        step *= size or 1
+    return tuple(strides[::-1])
 
 
 def memory_of(array: Any) -> Any:
@@ -552,9 +555,14 @@ def memory_of(array: Any) -> Any:
     return owner
 
 
+def share_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays lie in the same memory (if not at the same place in it)."""
+    return a is b if a.base is None and b.base is None else memory_of(a) is memory_of(b)
+
+
 def address(array: Any) -> int:
     """The address of the first element of ``array``."""
-    return int(array.ctypes.data if devices.device_of(array) is CPU else array.data.ptr)
+    return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 
 def offset_in_memory(array: Any) -> int:

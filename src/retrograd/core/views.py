@@ -32,20 +32,10 @@ from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .packing import before_writing
 from .reasons import made
-from .tensor import Tensor, address, element_strides, memory_of
+from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
+#: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
-
-
-class View:
-    """What a tensor is a view of, and under which circumstances it was made."""
-
-    __slots__ = ("base", "made", "seen")
-
-    def __init__(self, base: Tensor, seen: int, made: int) -> None:
-        self.base = base  # never itself a view
-        self.seen = seen  # the version at which the view's place in the graph was right
-        self.made = made  # in which mode it was made, or by an operation that returns several views
 
 
 class Geometry:
@@ -59,7 +49,8 @@ class Geometry:
 
 def geometry(array: Any, origin: Any) -> Geometry:
     """The geometry of ``array``, its offset counted from the start of the memory of ``origin``."""
-    offset = (address(array) - address(memory_of(origin))) // array.itemsize
+    owner = memory_of(origin)
+    offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return Geometry(array.shape, element_strides(array), offset)
 
 
@@ -69,22 +60,21 @@ def current(x: Tensor, asked: bool = False) -> Any:
     Where nothing is being recorded, a view that can not be remade is read all the same, unless its place is ``asked``
     for by the user.
     """
-    view = x._view
-    if view is None or x._cell is None:
-        return x._node
-    node, base = x._node, view.base
-    if view.seen == x._cell[0]:
+    base, node, cell = x._view, x._node, x._count
+    if base is None or (node is None and base._node is None) or not cell:
+        return node
+    if x._seen == cell[0]:
         return node if node is not None or base._node is None else _unrecorded(x)
     if node is None or node.__class__ is AccumulateGrad:
         if base._node is None:
             return node
-        if view.made in (NO_GRAD, INFERENCE) and not (asked or recording()):
+        if x._made in (NO_GRAD, INFERENCE) and not (asked or recording()):
             return _unrecorded(x)
     elif not (asked or recording()):
         return node
-    _refuse_view(x, view, "its base or another view of its base has been")
+    _refuse_view(x, "its base or another view of its base has been")
     x._node = _as_strided_node(x._array, base)
-    view.seen = x._cell[0]
+    x._seen = cell[0]
     _carry_retaining(x, node)
     return x._node
 
@@ -103,7 +93,8 @@ def _unrecorded(x: Tensor) -> Any:
     return x._node
 
 
-def _as_strided_node(array: Any, base: Tensor) -> Node:
+def _as_strided_node(array: Any, base: Tensor, whole: Geometry | None = None, part: Geometry | None = None) -> Node:
+    """The node of a stale view ``array`` of ``base``; their geometry is measured if it is not given."""
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # A view of the parts of complex numbers: through the tensor that shows them all.
         before = set_recording(True)
@@ -116,7 +107,8 @@ def _as_strided_node(array: Any, base: Tensor) -> Node:
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     node.code, node.instruction = where.caller()
-    node.whole, node.part = geometry(base._array, base._array), _part(array, base._array)
+    node.whole = geometry(base._array, base._array) if whole is None else whole
+    node.part = _part(array, base._array) if part is None else part
     return node
 
 
@@ -211,13 +203,13 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
     check_overlap(x)
     if not recording():
         return
-    view = x._view
-    if view is not None and recorded:
-        _refuse_view(x, view, "is being")
-        if x.requires_grad and (view.base._node is None or view.base._node.__class__ is AccumulateGrad):
+    base = x._view
+    if base is not None and recorded:
+        _refuse_view(x, "is being")
+        if x.requires_grad and (base._node is None or base._node.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
-                + _place_hint(view.base)
+                + _place_hint(base)
             )
     if recorded and x._node.__class__ is AccumulateGrad:
         raise RuntimeError(
@@ -249,7 +241,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any]) -> None:
         if not isinstance(other, Tensor) or other._array is array:
             continue
         source = other._array
-        if (source.base is None and array.base is None) or memory_of(source) is not memory_of(array):
+        if not share_memory(source, array):
             continue
         if source.strides == array.strides and source.shape == array.shape and address(source) == address(array):
             continue
@@ -293,45 +285,46 @@ _OF_A_FUNCTION = (
 )
 
 
-def _refuse_view(x: Tensor, view: View, what: str) -> None:
+def _refuse_view(x: Tensor, what: str) -> None:
     """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
-    if view.made == DEFAULT:
+    if x._made == DEFAULT:
         return
     node = x._node
     if node is not None and node.__class__ is not AccumulateGrad:
         shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
         shown = "A view"
-    if view.made in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
+    if x._made in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
         text = f"{shown} and {what} modified inplace."
     else:
         mode, where_to = (
-            ("inference", "in normal mode") if view.made == INFERENCE else ("no_grad", "with grad mode enabled")
+            ("inference", "in normal mode") if x._made == INFERENCE else ("no_grad", "with grad mode enabled")
         )
         made = "was created" if shown == "A view" else "of a view which was created"
         text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
-    if view.made == MULTI_OUTPUT:
+    if x._made == MULTI_OUTPUT:
         raise RuntimeError(text + _ONE_OF_MANY)
-    if view.made == CUSTOM:
+    if x._made == CUSTOM:
         raise RuntimeError(text + _OF_A_FUNCTION)
-    raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if view.made == NO_GRAD else "inference_mode"))
+    raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if x._made == NO_GRAD else "inference_mode"))
 
 
 def bump(x: Tensor) -> None:
     """Count a modification of the memory of ``x``, and remember the line of the user's program that made it."""
-    cell = x._cell
-    if cell is not None:
+    cell = x._count
+    if cell is None:
+        cell = x._count = [0, None]
+    if cell:
         cell[0] += 1
         cell[1] = where.caller()
 
 
 def rebase(x: Tensor, node: Node) -> None:
     """Make ``node``, whose first edge is the place of ``x`` before, the place of ``x`` after an in-place operation."""
-    before, view = x._node, x._view
-    if view is None:
+    before, base = x._node, x._view
+    if base is None:
         x._node = node
     else:
-        base = view.base
         copy = CopySlices()
         copy.edges = (base._node, *node.edges[1:])
         copy.number = next_number()
@@ -346,8 +339,9 @@ def rebase(x: Tensor, node: Node) -> None:
         _carry_retaining(base, held)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
         node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
-        x._node = _as_strided_node(x._array, base)
-        view.seen = x._cell[0] if x._cell is not None else 0
+        known = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
+        x._node = _as_strided_node(x._array, base, *known)
+        x._seen = x._cell[0] if x._cell is not None else 0
     _carry_retaining(x, before)
 
 
@@ -366,18 +360,36 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     out._array = array
     out._node = out._grad = None
     cell = out._cell = x._cell
-    outer = x._view
-    if made is None:
-        if not recording():
-            made = _mode_now()
-        else:
-            made = DEFAULT if outer is None else outer.made
+    base = x._view
     if cell is None:
         out._view = None
         return out
-    base = x if outer is None else outer.base
-    out._view = View(base, cell[0], made)
+    if made is not None:
+        out._made = made
+    elif not recording():
+        out._made = _mode_now()
+    else:
+        out._made = DEFAULT if base is None else x._made
+    out._view = x if base is None else base
+    out._seen = cell[0]
     return out
+
+
+def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The results of an operation that gives several views of ``x``."""
+    made = MULTI_OUTPUT if recording() else _mode_now()
+    cell, base = x._cell, x._view
+    if base is None:
+        base = x
+    if cell is None:
+        return tuple([view_of(x, each) for each in arrays])
+    outs = []
+    for array in arrays:  # as view_of, written out: a call costs more than the stores
+        out: Tensor = object.__new__(Tensor)
+        out._array, out._count, out._view, out._made, out._seen = array, cell, base, made, cell[0]
+        out._node = out._grad = None
+        outs.append(out)
+    return tuple(outs)
 
 
 def _mode_now() -> int:
@@ -439,4 +451,4 @@ def type_string(array: Any) -> str:
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 
-__all__ = ["LEVEL", "View", "bump", "check_in_place", "current", "rebase", "type_string", "view_of"]
+__all__ = ["LEVEL", "bump", "check_in_place", "current", "rebase", "type_string", "view_of", "views_of"]

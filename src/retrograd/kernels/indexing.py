@@ -1,4 +1,7 @@
-"""Reading and writing at many places at once. ``picks`` are integer arrays, one a dimension, None for all of it."""
+"""Reading and writing at many places at once.
+
+``picks`` are integer arrays, one a dimension (None for all of it), or a single mask.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
     """The shape of what :func:`take` gives."""
     import numpy
 
+    if picks[0] is not None and picks[0].dtype == bool:
+        return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
     places = [dim for dim, each in enumerate(picks) if each is not None]
     rest = [size for dim, size in enumerate(shape) if dim >= len(picks) or picks[dim] is None]
@@ -21,15 +26,18 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
 
 
 def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(slice(None) if each is None else each for each in picks)
+    return tuple([slice(None) if each is None else each for each in picks])
 
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
+    if len(picks) == 1:  # the common case first
+        return x[picks[0]] if picks[0].dtype.kind == "b" else x.take(picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
-    if len(places) == 1:
-        return np.take(x, picks[places[0]], places[0])
-    return np.ascontiguousarray(x[_key(picks)])
+    if len(places) == 1 and picks[places[0]].dtype.kind != "b":
+        return x.take(picks[places[0]], places[0])
+    found = x[_key(picks)]
+    return found if found.flags.c_contiguous else found.copy()
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
@@ -44,6 +52,9 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
         np.logical_or.at(x, _key(picks), values)
         return x
     places = [dim for dim, each in enumerate(picks) if each is not None]
+    if picks[places[0]].dtype.kind == "b":
+        x[_key(picks)] += values  # a mask picks nothing twice
+        return x
     if len(places) == 1 and picks[places[0]].ndim == 1 and places[0] == 0 and values.ndim == x.ndim:
         return _add_rows(np, x, picks[0], values)
     np.add.at(x, _key(picks), values)
@@ -54,6 +65,7 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
     """Add rows to those of ``x`` at ``index``: sorted, so that each is written once."""
     if index.size == 0:
         return x
+    index = index % x.shape[0]  # counted from the front
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate([np.asarray([True]), ordered[1:] != ordered[:-1]]))

@@ -17,14 +17,14 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..kernels.floats import widened
 from .arithmetic import abs as absolute
 from .arithmetic import div_true
-from .calls import in_place_form, modify
+from .calls import modify
 from .cast import on_cpu
 from .elementary import relu as relu_block
 from .elementary import tanh
 from .interpret import batched
 from .random import Generator, _stream
 from .shape import reshape
-from .table import op, pointwise, surface
+from .table import in_place_form, op, pointwise, surface
 
 
 def _hidden(*rules: Any, **options: Any) -> Any:

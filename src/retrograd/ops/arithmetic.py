@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtypes import c_name
+from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
@@ -16,6 +16,7 @@ from .table import pointwise, surface
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
+    over=("alpha.__class__ is float", "self += other * asarray(alpha, self.dtype)"),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
@@ -29,6 +30,8 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
     """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
+    if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
+        return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
@@ -47,7 +50,9 @@ def _no_booleans(*operands: Any) -> None:
         raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
 
 
-@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans)
+@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
+    over=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
+)  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
@@ -182,7 +187,7 @@ def _rounding(mode: str | None) -> Any:
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
 
 
-@surface(aliases=("divide_",), function=False)
+@surface(aliases=("divide_",), function=False, quick=div_true, over=True)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -> Tensor:
     """In-place version of :func:`div`."""
     kind = div_true if rounding_mode is _NOT_GIVEN else _rounding(rounding_mode)
@@ -342,8 +347,8 @@ def _abs_in_place(input: Tensor) -> Tensor:
     return modify(abs.op, (input,), ())
 
 
-surface(name="abs_")(_abs_in_place)
-surface(name="absolute_", function=False)(_abs_in_place)
+surface(name="abs_", quick=abs, over=True)(_abs_in_place)
+surface(name="absolute_", function=False, quick=abs, over=True)(_abs_in_place)
 
 
 @pointwise(no_slope, in_place="method")
@@ -386,15 +391,25 @@ def sgn(np: Any, self: Any, /) -> Any:
 # -- Of three ----------------------------------------------------------------------------------------------------------
 
 
+def _same_dtype(input: Any, *others: Any) -> None:
+    for each, name in zip(others, ("end", "weight"), strict=False):
+        if each.dtype != input.dtype:
+            wanted, given = (c_name(of(array.dtype)) for array in (input, each))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
+
+
 @pointwise(
     lambda F, g, weight: g * (1 - weight),
     lambda F, g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
-    refuses=("lerp_kernel_scalar", "bi"), numbers=False,
+    refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
+    over=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """``self + weight * (end - self)`` with a number."""
-    return lerp_tensor.op.kernel(np, self, end, weight)
+    if weight.__class__ is complex or not -0.5 < weight < 0.5:
+        return lerp_tensor.op.kernel(np, self, end, weight)
+    return self + weight * (end - self)
 
 
 @pointwise(
@@ -402,7 +417,7 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     lambda F, g, weight: g * weight,
     lambda F, g, self, end: g * (end - self),
     name="lerp_tensor", backward="LerpBackward1", function=False, method=False, in_place=False,
-    refuses=("lerp_kernel_tensor", "bi"), numbers=False,
+    refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
 def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
     """``self + weight * (end - self)``, element by element."""
@@ -410,14 +425,7 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
 
 
-def _same_dtype(input: Any, *others: Any) -> None:
-    for each in others:
-        if isinstance(each, Tensor) and isinstance(input, Tensor) and each.dtype is not input.dtype:
-            name = "`end`" if each is others[0] else "`weight`"
-            raise RuntimeError(f"expected dtype {c_name(input.dtype)} for {name} but got dtype {c_name(each.dtype)}")
-
-
-@surface()
+@surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
 
@@ -425,14 +433,12 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
     tensor([ 0.5000, 15.0000])
     """
-    _same_dtype(input, end, weight)
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight, out=out)
 
 
-@surface(function=False)
+@surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)
 def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """In-place version of :func:`lerp`."""
-    _same_dtype(input, end, weight)
     if isinstance(weight, Tensor):
         return modify(lerp_tensor.op, (input, end, weight), ())
     return modify(lerp_number.op, (input, end), (weight,))
@@ -443,18 +449,20 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     lambda F, g, tensor2, value: g * (tensor2 * value),
     lambda F, g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
     if value == 1:
         return self + tensor1 * tensor2
-    return self + (int(value) if self.dtype.kind in "iu" else value) * tensor1 * tensor2
+    return self + np.asarray(value).astype(self.dtype) * tensor1 * tensor2
 
 
 @pointwise(
     1,
     lambda F, g, tensor2, value: g * (value / tensor2),
     lambda F, g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 / tensor2``, element by element."""

@@ -222,23 +222,24 @@ def cuda(
 
 def on_cpu(x: Tensor) -> Any:
     """The elements as a NumPy array, copied from a GPU if need be."""
-    return devices.move(x._array, devices.CPU)
+    array = x._array
+    return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
 
 
 @surface(function=False)
 def item(input: Tensor) -> Any:
     """The element of a one-element tensor as a Python number."""
-    if input._array.size != 1:
-        raise RuntimeError(f"a Tensor with {input._array.size} elements cannot be converted to Scalar")
-    value = on_cpu(input).reshape(()).item()
-    return float(value) if input._array.dtype.kind == "V" else value
+    array = input._array
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    return float(array.item()) if array.dtype.kind == "V" else array.item()
 
 
 @surface(function=False)
 def tolist(input: Tensor) -> Any:
     """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
     array = on_cpu(input)
-    return array.astype(numpy.float32).tolist() if array.dtype == dtypes.bfloat16.numpy else array.tolist()
+    return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
 @surface(function=False, name="numpy")
@@ -246,6 +247,9 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    array = input._array
+    if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
+        return array
     if input.is_cuda and not force:
         raise TypeError(
             "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
@@ -436,7 +440,10 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
         raise TypeError("as_subclass(): argument 'cls' (position 1) must be a subclass of torch.Tensor")
     shown = LEVEL[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
-    out._array, out._node, out._cell, out._view, out._grad = shown._array, shown._node, shown._cell, shown._view, None
+    out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None
+    out._view = shown._view
+    if shown._view is not None:
+        out._made, out._seen = shown._made, shown._seen
     return out
 
 

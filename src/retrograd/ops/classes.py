@@ -14,11 +14,11 @@ from ..kernels import choose, ctc
 from ..kernels.floats import widened
 from ..kernels.summing import COUNTS, FEW, total
 from .arithmetic import neg
+from .callers import FIRST
 from .cast import on_cpu
 from .compare import eq, isinf
 from .create import zeros_like
 from .embed import linear
-from .generate import FIRST
 from .interpret import slicewise
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced

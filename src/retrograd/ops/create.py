@@ -13,7 +13,7 @@ from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, prese
 from ..core.views import bump
 from .inner import as_strided_of
 from .interpret import spread_as
-from .promote import common_dtype
+from .promote import common_dtype, storable
 from .table import surface
 
 
@@ -31,9 +31,9 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
 
 def place_of(device: Any) -> Any:
     """The array module for a device."""
-    return numpy if device is None and devices.get_default_device() is devices.CPU else devices.module_for(
-        devices.as_device(device)
-    )  # fmt: skip
+    if device is None and devices.get_default_device() is devices.CPU:
+        return numpy
+    return devices.module_for(devices.as_device(device))
 
 
 def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
@@ -55,6 +55,8 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(found)}: {list(found)}")
+    if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
     return found
 
 
@@ -65,6 +67,8 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     if value is None:
         return (default or dtypes.default.floating).numpy
+    if value.__class__ is dtype:
+        return value.numpy
     if not isinstance(value, dtype) and value not in (float, int, bool, complex):
         raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(value).__name__}")
     return dtypes.as_dtype(value).numpy
@@ -100,11 +104,14 @@ def _filled(
         raise TypeError("a layout must be a torch.layout")
     kind = dtype_of(name, dtype, None if out is None else out.dtype)
     np = place_of(device)
-    if fill.__class__ is int and 0 <= fill <= 1:  # fits every dtype
-        array = np.ones(size, kind) if fill else np.zeros(size, kind)
+    if fill.__class__ is int and fill == 0:
+        array = np.zeros(size, kind)
     else:
-        array = np.full(size, dtypes.converted(fill, kind).item(), kind)
-    return into(out, array, dtype, requires_grad)
+        array = np.empty(size, kind)
+        array.fill(fill if storable(fill, kind) else dtypes.converted(fill, kind).item())
+    if out is not None:
+        return into(out, array, dtype)
+    return wrap(array) if requires_grad is False else made(array, requires_grad)
 
 
 @surface(method=False)
@@ -229,7 +236,7 @@ def full(
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
     kind = dtypes.of_number(value) if dtype is None and out is None else dtype
-    return _filled("full", sizes_of("full", (tuple(size),)), value, out, kind, layout, device, requires_grad)
+    return _filled("full", sizes_of("full", tuple(size), ()), value, out, kind, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -264,7 +271,7 @@ def eye(
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
     kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
-    np = devices.module_for(input.device if device is None else devices.as_device(device))
+    np = devices.module_of(input._array) if device is None else devices.module_for(devices.as_device(device))
     return np, kind, memory_format
 
 
@@ -306,8 +313,8 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A tensor like ``input`` in which every element is ``fill_value``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
-    array = alike(np, input, kind, order)
-    array[...] = dtypes.converted(number_of(fill_value), kind)
+    array, value = alike(np, input, kind, order), number_of(fill_value)
+    array[...] = value if storable(value, kind) else dtypes.converted(value, kind)
     return spread_as(input, made(array, requires_grad))
 
 
@@ -316,14 +323,18 @@ def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
 
 
 def _new(create: Any, doc: str) -> None:
+    fill = {"zeros": 0, "ones": 1}.get(create.__name__)
+
     def new(
         input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        sizes = sizes_of(new.__name__, shape, size)
-        found = create(
-            sizes, **_options(input, dtype, device), layout=layout, requires_grad=requires_grad, pin_memory=pin_memory
-        )
+        sizes, place = sizes_of(new.__name__, shape, size), input.device if device is None else device
+        kind = dtypes.of(input._array.dtype) if dtype is None else dtype
+        if fill is None:
+            found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
+        else:
+            found = _filled(new.__name__, sizes, fill, None, kind, layout, place, requires_grad)
         return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"

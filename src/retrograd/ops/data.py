@@ -34,8 +34,10 @@ def tensor(
     tensor(2.5000, requires_grad=True)
     """
     kind = data.__class__
-    if kind is float and dtype is None and device is None:
-        return made(place_of(None).array(data, dtypes.default.floating.numpy), requires_grad)
+    if dtype is None and device is None and (kind is float or kind is list):  # the common case first
+        array = _of_plain_numbers(data, kind)
+        if array is not None and place_of(None) is numpy:
+            return made(array, requires_grad)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
     array = array_of(data, None if dtype is None else dtypes.of(dtype_of("tensor", dtype)))
@@ -65,6 +67,22 @@ def new_tensor(
     array = array_of(data, input.dtype if dtype is None else dtypes.of(dtype_of("new_tensor", dtype)))
     place = input.device if device is None else devices.as_device(device)
     return made(devices.move(array, place), requires_grad)
+
+
+_FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
+
+
+def _of_plain_numbers(data: Any, kind: Any) -> Any:
+    """The array of a float, a list of nothing but floats or nothing but ints, or of such lists of one length; or None."""
+    kinds: Any = _FLOATS if kind is float else set(map(type, data))
+    if kinds == _LISTS and len(set(map(len, data))) == 1:
+        kinds = {type(each) for row in data for each in row}
+    if kinds == _FLOATS:
+        return numpy.array(data, dtypes.default.floating.numpy)
+    try:
+        return numpy.array(data, numpy.int64) if kinds == _INTEGERS else None
+    except OverflowError:
+        return None
 
 
 # -- Arrays of data --------------------------------------------------------------------------------------------------

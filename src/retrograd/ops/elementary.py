@@ -10,11 +10,11 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from .calls import check_cast, in_place_form, modify
+from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch
 from .rules import check_parts, not_implemented, operand_kinds, real_only
-from .table import ARRAYS, TENSORS, op, pointwise, surface, variant
+from .table import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
 
 F: Any = TENSORS
 
@@ -160,7 +160,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     return pow_scalar(input.to(target), exponent, out=out)
 
 
-@surface(function=False)
+@surface(function=False, quick=pow_scalar, guard="exponent.__class__ in NUMBERS", over=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
@@ -490,11 +490,12 @@ def relu(np: Any, self: Any, /) -> Any:
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    if self.dtype == bool:
+    kind = self.dtype.kind
+    if kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    if self.dtype.kind == "c":
+    if kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    return np.maximum(0, self)  # in this order -0.0 stays what it is
+    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 stays what it is
 
 
 @pointwise(

@@ -12,17 +12,19 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, share_memory, wrap
+from ..core.views import bump, view_of
 from ..core.where import brief, warn
 from ..kernels import indexing
-from .calls import modify
+from .calls import at_hand, bare
 from .data import array_of
 from .inner import expand
-from .interpret import batched
-from .overwrite import copy_, fill_
+from .interpret import batched, runs
+from .overwrite import fill_with_
 from .pieces import select_block, slice_block
+from .promote import NUMBERS, storable
 from .shape import alias, unsqueeze_block, view_block
-from .table import op, surface
+from .table import in_place_form, op, surface
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
 
@@ -30,51 +32,153 @@ from .table import op, surface
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """``x[index]``."""
     kind = index.__class__
-    if kind is int:  # the common case first
-        shape = self._array.shape
-        if shape:
-            return select_block(self, 0, _in_range(index, shape[0], 0))
+    if kind is slice and self._array.ndim:
+        first, last, step = _bounds(index, self._array.shape[0])
+        return slice_block(self, 0, first, last, step)
+    if index is None:
+        return unsqueeze_block(self, 0)
+    if kind is tuple and (found := _part(self, index)) is not None:
+        return found
+    if picks := _picks_of(self, index):
+        return pick(self, picks)
     viewed, picks = viewed_by(self, index)
-    if not picks:
-        if viewed is not self:
-            return viewed
-        return slice_block(self, 0, 0, self._array.shape[0], 1) if kind is slice else alias(self)
-    return pick(viewed, _spread(picks, viewed))
+    if picks:
+        return pick(viewed, picks)
+    return alias(self) if viewed is self else viewed
+
+
+def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
+    """The part of ``x`` at an index of integers and slices, else (or if there is none) None."""
+    key = _views_key(index)
+    if key is None:
+        return None
+    if bare(x):
+        try:
+            return view_of(x, x._array[key])
+        except (IndexError, TypeError):
+            return None
+    dim, left = 0, len(index)
+    try:
+        for item in index:  # recorded as one view of the other
+            left -= 1
+            if item.__class__ is int:
+                x = select_block(x, dim, item)
+            elif item is Ellipsis:
+                dim = max(dim, x._array.ndim - left)
+            else:
+                if item.start is not None or item.stop is not None:
+                    x = _sliced(x, item, dim)
+                dim += 1
+    except IndexError:
+        return None
+    return x if dim <= x._array.ndim else None
+
+
+def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
+    """A slice of dimension ``dim``: if it shows all of it the tensor itself."""
+    size = x._array.shape[dim]
+    first, last, step = _bounds(item, size)
+    if last == size and step == 1 and item.start in (None, 0):
+        return x
+    return slice_block(x, dim, first, last, step)
+
+
+def _picks_of(x: Tensor, index: Any) -> list[Any]:
+    """The tensors that pick of the dimensions of ``x`` (or None), if an index is a mask, or tensors of int64 and ``:``."""
+    if index.__class__ is Tensor:
+        array = index._array
+        return [index] if 0 < array.ndim <= x._array.ndim and array.dtype in (INT64, BOOL) else []
+    if index.__class__ is not tuple or len(index) > x._array.ndim:
+        return []
+    found: list[Any] = []
+    for each in index:
+        if each.__class__ is Tensor and each._array.dtype is INT64 and each._array.ndim:
+            found.append(each)
+        elif each.__class__ is slice and each == _WHOLE:
+            found.append(None)
+        else:
+            return []
+    return found
+
+
+_WHOLE = slice(None)
+
+
+def _views_key(index: tuple[Any, ...]) -> Any:
+    """An index of integers, slices and ``...`` for NumPy, which gives a view even of one element; else None."""
+    dots = False
+    for each in index:
+        kind = each.__class__
+        if kind is slice:
+            if each.step is not None:
+                return None
+        elif each is Ellipsis:
+            dots = True
+        elif kind is not int:
+            return None
+    return index if dots else (*index, Ellipsis)
+
+
+def _picks_key(index: Any) -> Any:
+    """An index of slices, ``...`` and tensors that pick, for NumPy, where it means the same to it; else None."""
+    if index.__class__ is Tensor:
+        array = index._array
+        return array if array.ndim and (array.dtype is INT64 or array.dtype is BOOL) else None
+    key: list[Any] = []
+    for each in index if index.__class__ is tuple else (index,):
+        if each.__class__ is Tensor:
+            key.append(each._array)
+            if each._array.ndim == 0 or each._array.dtype is not INT64:
+                return None
+        elif each is Ellipsis or (each.__class__ is slice and each.step is None):
+            key.append(each)
+        else:
+            return None
+    return tuple(key)
 
 
 def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """The view that the basic parts of ``index`` make of ``x``, and the tensors that pick of its dimensions (or None)."""
-    items = _items(index)
-    used = sum(map(_takes, items))
-    if used > x._array.ndim:
+    items = index if index.__class__ is tuple else _items(index)
+    rest = x._array.ndim - sum([_takes(each) for each in items])
+    if rest < 0:
         raise _too_many(x, index)
-    if any(each is Ellipsis for each in items):
-        items = _filled(items, x._array.ndim - used)
-    dim = 0
+    dim = position = 0
     picks: list[Any] = []
-    for position, item in enumerate(items):
-        if not (item is None or item.__class__ in _PLAIN):
-            item = _part(item)
-        if item is None:
+    picking = False
+    for item in items:
+        if item is Ellipsis:
+            if rest < 0:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            picks += [None] * rest
+            dim, position, rest = dim + rest, position + rest, -1
+            continue
+        position += 1
+        kind = item.__class__
+        if kind not in _PLAIN:
+            item = _part_of_index(item)
+            kind = item.__class__
+        if kind is int:
+            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position - 1))
+            continue
+        if kind is slice:
+            x, item = _sliced(x, item, dim), None
+        elif item is None:
             x = unsqueeze_block(x, dim)
-        elif item.__class__ is bool:
+        elif kind is bool:
             x = unsqueeze_block(x, dim)
             item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
-        elif item.__class__ is int:
-            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position))
-            continue
-        elif item.__class__ is slice:
-            first, last, step = _bounds(item, x._array.shape[dim])
-            # What shows all of a dimension shows the tensor itself.
-            if not (item.start in (None, 0) and last == x._array.shape[dim] and step == 1):
-                x = slice_block(x, dim, first, last, step)
-            item = None
         picks.append(item)
-        dim += 1 if item is None else _takes(item)
-    return x, picks if any(each is not None for each in picks) else []
+        if item is None:
+            dim += 1
+        else:
+            picking = True
+            dim += _takes(item)
+    return x, picks if picking else []
 
 
-_PLAIN = (int, slice, bool)
+_PLAIN = (int, slice, bool, None.__class__)
+_TAKES = {int: 1, slice: 1, bool: 0, None.__class__: 0, Ellipsis.__class__: 0}
 
 
 def _too_many(x: Tensor, index: Any) -> IndexError:
@@ -121,7 +225,7 @@ def _is_part(item: Any) -> bool:
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
-def _part(item: Any) -> Any:
+def _part_of_index(item: Any) -> Any:
     """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub" and batched((item,)) is None:
@@ -129,7 +233,7 @@ def _part(item: Any) -> Any:
             return bool(scalar) if item.dtype in MASKS else scalar
         return item
     if isinstance(item, numpy.ndarray):
-        return _part(wrap(item))
+        return _part_of_index(wrap(item))
     if isinstance(item, (Sequence, memoryview)):
         return wrap(_array_of_list(item))
     if hasattr(item, "__index__") and not isinstance(item, numpy.bool_):
@@ -166,6 +270,9 @@ def _array_of_list(item: Any) -> Any:
 
 
 def _bounds(item: slice, size: int) -> tuple[int, int, int]:
+    if item.step is None:
+        first, last, _ = item.indices(size)
+        return first, last if last > first else first, 1
     if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
         raise ValueError("step must be greater than zero")
     first, last, step = item.indices(size)
@@ -174,8 +281,8 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 def _takes(item: Any) -> int:
     """How many dimensions a part of an index uses up."""
-    if item is None or item is Ellipsis or item.__class__ is bool:
-        return 0
+    if item.__class__ in _TAKES:
+        return _TAKES[item.__class__]
     if isinstance(item, Tensor) and item.dtype in MASKS:
         return item._array.ndim
     return 1
@@ -238,10 +345,31 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
-    """The elements of ``x`` at picked places."""
-    if (special := batched(picks)) is not None:
+    """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
+    if runs() and (special := batched(picks)) is not None:
         return special.picked(x, picks)
-    return index_block(x, _arrays(x, picks))
+    arrays = tuple([None if each is None else each._array for each in picks])
+    if _are_common(arrays):
+        if not bare(x):
+            arrays = tuple([None if each is None else each.copy() for each in arrays])  # to be kept as they are now
+        try:
+            found = index_block(x, arrays)
+            if found._array.size:  # else PyTorch does not look at the places
+                return found
+        except IndexError:
+            pass  # below it is said why
+    return index_block(x, _arrays(x, _spread(picks, x)))
+
+
+INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
+
+
+def _are_common(arrays: Sequence[Any]) -> bool:
+    """Whether picks (or None) are arrays of int64, or just one mask."""
+    for each in arrays:
+        if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
+            return False
+    return True
 
 
 def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
@@ -281,24 +409,86 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``."""
+    if _assigned(self, index, value):
+        return
     try:
-        source = value if isinstance(value, Tensor) else wrap(_number(value, self))
-        if index is False:
-            return
-        viewed, picks = (unsqueeze_block(self, 0), []) if index is True else viewed_by(self, index)
-        if not picks:
-            if source._array.ndim == 0 and (source is not value or source.dtype is self.dtype):
-                fill_(viewed, source)
-            else:
-                _copy_into(viewed, source)
-            return
-        if (special := batched(picks)) is not None:
-            special.put_picked(viewed, picks, source, False)
-            return
-        where = _arrays(viewed, _spread(picks, viewed))
-        modify(index_put_block.op, (viewed, _fitted(source, viewed, where, _fills(picks, source))), (where, False))
+        _put_at(self, index, value)
     except Exception as error:
         raise brief(error) or error from None
+
+
+def _put_at(x: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``, the readable way."""
+    source = value if isinstance(value, Tensor) else wrap(_number(value, x))
+    if index is False:
+        return
+    viewed, picks = _target(x, index)
+    if not picks:
+        if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype):
+            fill_with_(viewed, source)
+        else:
+            _copy_into(viewed, source)
+        return
+    if runs() and (special := batched(picks)) is not None:
+        special.put_picked(viewed, picks, source, False)
+        return
+    where = _mask_of(viewed, picks) or _arrays(viewed, _spread(picks, viewed))
+    put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
+
+
+def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+    """The picks if they are one mask that fits, as it is now; else nothing."""
+    if len(picks) > 1:
+        return ()
+    array = picks[0]._array
+    fits = array.dtype is BOOL and array.shape == x._array.shape[: array.ndim]
+    return (array.copy(),) if fits else ()
+
+
+def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+    """The part of ``x`` to which is assigned, and the tensors that pick of its dimensions (or None)."""
+    kind = index.__class__
+    if kind is int and x._array.ndim:
+        return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
+    if kind is tuple and (found := _part(x, index)) is not None:
+        return found, []
+    if index is True:
+        return unsqueeze_block(x, 0), []
+    return viewed_by(x, index)
+
+
+def _assigned(x: Tensor, index: Any, value: Any) -> bool:
+    """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
+    if not at_hand(x):
+        return False
+    array, given = x._array, value
+    if value.__class__ not in NUMBERS:
+        if not bare(value) or share_memory(value._array, array):
+            return False
+        given = value._array
+        if given.dtype is not array.dtype and (given.dtype.kind not in _REAL or array.dtype.kind not in _REAL):
+            return False
+    elif not storable(value, array.dtype):
+        return False
+    kind = index.__class__
+    if kind is int:
+        key: Any = index, Ellipsis
+    else:
+        key = None if kind is Tensor else _views_key(index if kind is tuple else (index,))
+    if key is None:
+        key = _picks_key(index)
+        if key is None or (given is not value and given.dtype is not array.dtype):
+            return False
+    try:
+        array[key] = given
+    except Exception:  # the readable way says what is wrong
+        return False
+    bump(x)
+    return True
+
+
+#: The kinds of dtypes between which NumPy converts as PyTorch does.
+_REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
@@ -327,11 +517,13 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
         value = view_block(value, shape[ones:])
         if shape[ones:] != target._array.shape:
             value = expand(value, target._array.shape)
-    copy_(target, value)
+    target.copy_(value)
 
 
 def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
     """What is written at picked places of ``x``, without leading dimensions of size 1."""
+    if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
+        return source
     have, shape = source._array.shape, indexing.result_shape(x._array.shape, where)
     ones = next((i for i, size in enumerate(have) if size != 1), len(have))
     if ones:
@@ -356,7 +548,10 @@ def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> T
     return source
 
 
-@op(name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True)
+@op(
+    name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True,
+    over=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
+)  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """``self`` with ``values`` put (or added) at picked places."""
     out = np.array(self, order="C")
@@ -372,6 +567,9 @@ def _put_self_rule(F: Any, g: Any, picks: Any, accumulate: bool) -> Any:
 
 
 index_put_block.derivative(self=_put_self_rule, values=lambda F, g, picks: F.index_block(g, picks))
+
+
+put_ = in_place_form(index_put_block.op, "index_put_")
 
 
 @op(function=False, method=False, linear=True)
@@ -429,9 +627,11 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
     if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
-        return copy_(input, special.by_slices(index_put, (input, indices, values, accumulate), {}))
+        input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
+        return input
     _, where, source = _put_arguments(input, indices, values, accumulate)
-    return modify(index_put_block.op, (input, source), (where, accumulate))
+    put_(input, source, where, accumulate)
+    return input
 
 
 surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)

@@ -141,14 +141,20 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
     if not hasattr(self, "strides"):
         self = np.asarray(self)
-    target = _expanded(self.shape, tuple(size), type_string(self))
-    lead = len(target) - self.ndim
-    strides = tuple(
-        0 if have != want else step for have, want, step in zip(self.shape, target[lead:], self.strides, strict=True)
-    )
-    for i in range(lead - 1, -1, -1):  # a new dimension of size 1 steps over all that follow
-        after = target[i + 1] * strides[0] if self.ndim else 0
-        strides = (after if target[i] == 1 else 0, *strides)
+    steps, target = self.strides, list(size)
+    lead = len(target) - len(steps)
+    new = target[: max(lead, 0)]
+    if lead < 0 or (new and min(new) < 0):
+        raise _inexpandable(self, list(size))
+    strides = [0] * len(target)
+    for i, have in enumerate(self.shape, lead):
+        if target[i] == have or target[i] == -1:
+            target[i], strides[i] = have, steps[i - lead]
+        elif have != 1:
+            raise _inexpandable(self, list(size))
+    for i in range(lead - 1, -1, -1) if 1 in new else ():  # a new dimension of size 1 steps over all that follow
+        if target[i] == 1 and steps:
+            strides[i] = target[i + 1] * strides[i + 1]
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
     return as_strided_of(np)(self, target, strides)
@@ -157,29 +163,27 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _expanded(shape: tuple[int, ...], size: tuple[int, ...], kind: str) -> tuple[int, ...]:
-    """The shape that ``expand`` gives, -1 standing for the size that is there. ``kind``: the type, for the error."""
+def _inexpandable(x: Any, size: list[int]) -> RuntimeError:
+    """torch's error for what can not be stretched to ``size``, where -1 stands for the size that is there."""
+    shape = x.shape
     lead = len(size) - len(shape)
     if lead < 0:
-        raise RuntimeError(
-            f"expand({kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
+        return RuntimeError(
+            f"expand({type_string(x)}{{{list(shape)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be "
             f"greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
     if lead and min(size[:lead]) < 0 and (not shape or min(size[:lead]) < -1):
-        raise RuntimeError("numel: integer multiplication overflow")
-    result = list(size)
+        return RuntimeError("numel: integer multiplication overflow")
     for i in range(len(size) - 1, -1, -1):
         want = size[i]
         have = shape[i - lead] if i >= lead else 1
-        if want == -1:
-            if i < lead:
-                raise RuntimeError(
-                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}"
-                )
-            result[i] = have
-        elif have not in (1, want):
-            raise RuntimeError(
+        if want == -1 and i < lead:
+            break
+        if want != -1 and have not in (1, want):
+            return RuntimeError(
                 f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
                 f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
             )
-    return tuple(result)
+    return RuntimeError(
+        f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}"
+    )

@@ -99,6 +99,8 @@ class Transformed(Interpreted):
     _count = _part("_count")
     _grad = _part("_grad")
     _view = _part("_view")
+    _seen = _part("_seen")
+    _made = _part("_made")
     _array = _part("_array")
 
     # What reads numbers reads those of the inner tensor, which may refuse it.

@@ -21,7 +21,7 @@ from ..core.where import warn
 from .calls import write_array
 from .interpret import innermost
 from .out import refuse_grad, written
-from .promote import common_dtype, mismatch
+from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -64,21 +64,43 @@ for _kind in (CatBackward, StackBackward):
     _kind.__name__ = _kind.__qualname__ = _kind.__name__ + "0"
 
 
-def _joined(kind: Any, tensors: Sequence[Tensor], array: Any, **facts: Any) -> Tensor:
-    out = wrap(array)
-    if recording():
-        edges = tuple(map(current, tensors))
-        if any(edge is not None for edge in edges) and array.dtype.kind in "fcV":
-            node = kind()
-            node.edges, node.number = edges, next_number()
-            node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
-            node.code, node.instruction = where.caller()
-            if anomaly.setting.enabled:
-                anomaly.note(node)
-            for name, value in facts.items():
-                setattr(node, name, value)
-            out._node = node
-    return out
+def _place(kind: Any, tensors: Sequence[Tensor], array: Any) -> Any:
+    """The node of ``array``, made of tensors, if that is recorded."""
+    if not recording() or array.dtype.kind not in "fcV":
+        return None
+    edges, graded = [], False
+    for each in tensors:
+        edge = each._node if each._view is None else current(each)
+        if edge is not None:
+            graded = True
+        edges.append(edge)
+    if not graded:
+        return None
+    node = kind()
+    node.edges, node.number = tuple(edges), next_number()
+    node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
+    node.code, node.instruction = where.caller()
+    if anomaly.setting.enabled:
+        anomaly.note(node)
+    return node
+
+
+def _of_one_kind(tensors: Any) -> list[Any]:
+    """The arrays of plain tensors of one dtype on the CPU, which NumPy joins as PyTorch does; else nothing."""
+    found: list[Any] = []
+    if tensors.__class__ is list or tensors.__class__ is tuple:
+        dtype: Any = None
+        for each in tensors:
+            kind: Any = each.__class__
+            if kind not in PLAIN:
+                return []
+            array = each._array
+            if dtype is None:
+                dtype = array.dtype
+            if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
+                return []
+            found.append(array)
+    return found
 
 
 def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
@@ -116,6 +138,11 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
             [1., 1.],
             [1., 1.]])
     """
+    if out is None and not kwargs and dim.__class__ is int:
+        try:
+            return _joined(tensors, _of_one_kind(tensors), dim)
+        except Exception:
+            pass  # below it is said why
     given = _tensors("cat", tensors)
     dim = kwargs.get("axis", dim)
     if not given:
@@ -139,9 +166,24 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
         refuse_grad("cat", out, given)
         write_array(out, joined)
         return out
-    old = full[0].shape != (0,)
-    sizes = tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
-    return _joined(CatBackward, given, joined, dim=at, sizes=sizes)
+    result = wrap(joined)
+    result._node = node = _place(CatBackward, given, joined)
+    if node is not None:
+        old = full[0].shape != (0,)
+        node.dim, node.sizes = at, tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
+    return result
+
+
+def _joined(tensors: Sequence[Tensor], arrays: list[Any], dim: int) -> Tensor:
+    """``cat`` for the common way. NumPy refuses what does not fit; PyTorch's old empty tensors are not for us."""
+    array = numpy.concatenate(arrays, dim)
+    result = wrap(array if array.flags.c_contiguous else array.copy())
+    result._node = node = _place(CatBackward, tensors, array)
+    if node is not None:
+        node.dim, node.sizes = dim % array.ndim, tuple([each.shape[dim] for each in arrays])
+        if 0 in node.sizes:
+            raise ValueError
+    return result
 
 
 def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
@@ -167,6 +209,14 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if out is None and (arrays := _of_one_kind(tensors)):
+        shape = arrays[0].shape
+        at = dim if dim >= 0 else dim + len(shape) + 1
+        for each in arrays:
+            if each.shape != shape:
+                at = -1
+        if 0 <= at <= len(shape):
+            return _side_by_side(tensors, arrays, at)
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -180,12 +230,19 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"{list(each.shape)} at entry {position}"
             )
     at = dimension(dim, arrays[0].ndim + 1)
-    np = module_of(arrays[0])
-    joined = np.ascontiguousarray(np.stack(arrays, at))
     if out is not None:
         refuse_grad("stack", out, given)
-        return written(out, wrap(joined))
-    return _joined(StackBackward, given, joined, dim=at)
+        return written(out, wrap(_stack(arrays, at)))
+    return _side_by_side(given, arrays, at)
+
+
+def _side_by_side(tensors: Sequence[Tensor], arrays: list[Any], at: int) -> Tensor:
+    array = _stack(arrays, at)
+    result = wrap(array)
+    result._node = node = _place(StackBackward, tensors, array)
+    if node is not None:
+        node.dim = at
+    return result
 
 
 # -- For the rules of unbind and split: gradients that may be missing
@@ -218,7 +275,15 @@ def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return module_of(arrays[0]).stack(list(arrays), dim)
+    first = arrays[0]
+    if dim == 0 and first.__class__ is numpy.ndarray:
+        return numpy.array(arrays)  # NumPy's stack takes five times as long
+    at = dim if dim >= 0 else dim + first.ndim + 1
+    found = module_of(first).empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
+    before = (slice(None),) * at
+    for i, each in enumerate(arrays):
+        found[(*before, i)] = each
+    return found
 
 
 for _level, _entries in (
@@ -462,7 +527,11 @@ def block_diag(*tensors: Tensor) -> Tensor:
         height, width = each.shape
         out[row : row + height, column : column + width] = each
         row, column = row + height, column + width
-    return _joined(BlockDiagBackward, tensors, out, shapes=tuple(each.shape for each in arrays))
+    result = wrap(out)
+    result._node = node = _place(BlockDiagBackward, tensors, out)
+    if node is not None:
+        node.shapes = tuple(each.shape for each in arrays)
+    return result
 
 
 def _check_vector(x: Tensor) -> None:
@@ -546,24 +615,25 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.scalar_name(condition.dtype)}"
         )
-    return where_block(*_as_one([condition, input, other]), out=out)
+    return where_block(condition, *_as_one(input, other), out=out)
 
 
-def _as_one(operands: list[Any]) -> list[Any]:
-    """Condition, input and other with the latter two in their common dtype (a condition takes no part in it)."""
-    target = common_dtype(operands[1:])
-    return [operands[0]] + [
-        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy))
-        for each in operands[1:]
+def _as_one(*operands: Any) -> list[Any]:
+    """Tensors or numbers as tensors of their common dtype."""
+    x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
+    if number.__class__ in NUMBERS and isinstance(x, Tensor) and storable(number, x._array.dtype):
+        number = wrap(module_of(x._array).asarray(number, x._array.dtype))
+        return [x, number] if x is operands[0] else [number, x]
+    target = common_dtype(operands)
+    return [
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy)) for each in operands
     ]
 
 
 surface(method=False, name="where", quick=where_block)(where_)
 
 
+@surface(function=False, name="where", quick=where_block, operands=("condition", "self", "other"))
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
     """Elements of this tensor where ``condition`` is true, of ``other`` elsewhere."""
     return where_(condition, self, other)
-
-
-surface(function=False, name="where")(_method_where)

@@ -83,6 +83,7 @@ class Op:
         refuses: tuple[str, str] | None = None,
         numbers: bool | str = True,
         inline: tuple[Any, ...] | None = None,
+        over: tuple[Any, ...] | None = None,
         optional: Sequence[str] = (),
     ) -> None:
         code: CodeType = kernel.__code__
@@ -117,6 +118,7 @@ class Op:
         self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
         self.numbers = len(self.tensors) > 1 and numbers  # a number may stand where a tensor is expected
         self.inline = inline  # a condition, and what stands for the kernel where it holds, for generated callers
+        self.over = over  # likewise a condition, and a statement that overwrites the first tensor with the result
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}
         self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to

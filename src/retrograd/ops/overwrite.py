@@ -13,13 +13,16 @@ from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
 from .interpret import batched
-from .promote import mismatch
-from .table import ARRAYS, TENSORS, op, surface
+from .promote import mismatch, storable
+from .table import ARRAYS, TENSORS, in_place_form, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
 
 
-@op(name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True)
+@op(
+    name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
+    over=("src.ndim <= self.ndim", "self[...] = src"),
+)  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     """``src``, in the shape and dtype of ``self``."""
     if src.dtype.kind == "c" and self.dtype.kind not in "bc":
@@ -30,7 +33,7 @@ def copy_block(np: Any, self: Any, src: Any, /) -> Any:
 copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
 
 
-@surface(function=False)
+@surface(function=False, quick=copy_block, over=True)
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
     if not isinstance(src, Tensor):
@@ -52,7 +55,10 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
         raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
 
 
-@op(name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False)
+@op(
+    name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
+    over=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
+)  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """``value`` everywhere."""
     return np.full(self.shape, dtypes.converted(value, self.dtype))
@@ -68,16 +74,18 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     function=False,
     method=False,
     linear=True,
+    over=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """The 0-d ``value`` everywhere."""
     return np.full(self.shape, value.astype(self.dtype))
 
 
+fill_with_ = in_place_form(fill_tensor_block.op, "fill_")
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
 
 
-@surface()
+@surface(quick=fill_block, over=True)
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
     if isinstance(value, Tensor):
@@ -85,7 +93,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
-        return modify(fill_tensor_block.op, (input, value), ())
+        fill_with_(input, value)
+        return input
     return modify(fill_block.op, (input,), (value,))
 
 
@@ -95,7 +104,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
-@op(name="zero_block", backward="ZeroBackward0", function=False, method=False)
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, over=("True", "self.fill(0)"))
 def zero_block(np: Any, self: Any, /) -> Any:
     """Zeros."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
@@ -104,13 +113,9 @@ def zero_block(np: Any, self: Any, /) -> Any:
 zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@surface()
+@surface(quick=zero_block, over=True)
 def zero_(input: Tensor) -> Tensor:
     """Overwrite every element with 0."""
-    if at_hand(input):
-        input._array.fill(0)
-        bump(input)
-        return input
     return modify(zero_block.op, (input,), ())
 
 
@@ -121,11 +126,16 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     ``wrap``: in a tall matrix go on after a row's gap. Raises RuntimeError for fewer than 2 dimensions, and for more
     than 2 that are not all of one size.
     """
-    shape = input._array.shape
+    array, shape = input._array, input._array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    if not wrap and at_hand(input) and array.flags.c_contiguous and storable(fill_value, array.dtype):
+        step = sum(element_strides(array))
+        array.reshape(-1)[: (min(shape) - 1) * step + 1 : step] = fill_value
+        bump(input)
+        return input
     if not isinstance(fill_value, Tensor):
         dtypes.converted(fill_value, input._array.dtype)
     steps, start = element_strides(input._array), input.storage_offset()
@@ -178,9 +188,19 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
     return numpy.broadcast_shapes(mask.shape, x.shape)
 
 
-@op(name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True)
+@op(
+    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
+    over=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
+          {"storable": storable}),
+)  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with a number where ``mask`` is true."""
+    if mask.dtype.kind != "b":
+        raise TypeError("a mask is made of booleans")
+    if mask.shape == self.shape and storable(value, self.dtype):
+        out = self.copy()
+        out[mask] = value
+        return out
     _together(mask, self)
     return np.where(mask, dtypes.converted(value, self.dtype), self)
 
@@ -218,7 +238,7 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
     return masked_fill_number, (input, mask), (value,)
 
 
-@surface()
+@surface(quick=masked_fill_number, guard="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
 
@@ -230,7 +250,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return call(*tensors, *params)
 
 
-@surface(function=False)
+@surface(function=False, quick=masked_fill_number, over=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of :func:`masked_fill`."""
     call, tensors, params = _masked_fill(input, mask, value)

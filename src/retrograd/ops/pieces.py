@@ -11,12 +11,17 @@ from ..core.views import Geometry, geometry
 from .inner import as_strided_of, overlaps, strided_add
 from .refusals import guarded
 from .shape import ints, view_op
-from .table import op, surface
+from .table import AXIS, op, surface
 
 # -- Selecting -------------------------------------------------------------------------------------------------------
 
 
-@view_op("select", "SelectBackward0", inline=("dim == 0", "self[index, ...]"))
+_ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
+
+
+@view_op("select", "SelectBackward0", inline=(
+    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
+    "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """The slice at ``index`` of dimension ``dim``."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
@@ -48,7 +53,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return select_block(input, at, where)
 
 
-@view_op("slice", "SliceBackward0")
+@view_op("slice", "SliceBackward0", inline=(
+    "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
+    "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
     """Every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
     return self[(slice(None),) * dim + (slice(start, end, step),)]
@@ -92,7 +99,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @view_op("unbind", "UnbindBackward0", several=True)
 def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
     """The slices along dimension ``dim``."""
-    return tuple(self[(slice(None),) * dim + (i, ...)] for i in range(self.shape[dim]))
+    if self.ndim == 1:
+        return tuple([self[i, ...] for i in range(self.size)])
+    return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
 
 
 def _unbind_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, dim: int) -> Any:
@@ -106,7 +115,7 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 unbind_block.derivative(self=_unbind_rule)
 
 
-@surface()
+@surface(quick=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along dimension ``dim``, as a tuple of views."""
     if input._array.ndim == 0:
@@ -127,9 +136,9 @@ def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
 
 
 def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
-    found, at = [], 0
+    found, at, before = [], 0, (slice(None),) * dim
     for size in sizes:
-        found.append(array[(slice(None),) * dim + (slice(at, at + size),)])
+        found.append(array[at : at + size] if dim == 0 else array[(*before, slice(at, at + size))])
         at += size
     return tuple(found)
 
@@ -181,8 +190,8 @@ def _split_dim(input: Tensor, dim: int) -> int:
 
 
 def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
-    count = max(1, -(-whole // size)) if size else 1
-    return tuple(min(size, whole - i * size) for i in range(count))
+    full, rest = divmod(whole, size) if size else (0, 0)
+    return (size,) * full + ((rest,) if rest or not full else ())
 
 
 def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
@@ -213,7 +222,14 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
-@surface()
+def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``split`` gives in the common way: of one size."""
+    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
+        raise ValueError
+    return _even_sizes(array.shape[dim], split_size_or_sections)
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
 
@@ -231,7 +247,15 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
-@surface()
+def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``chunk`` gives in the common way."""
+    whole = array.shape[dim]
+    if chunks <= 0 or not whole:
+        raise ValueError
+    return _even_sizes(whole, -(-whole // chunks))
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
 
@@ -332,7 +356,7 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    found = np.diagonal(array, offset, dim1, dim2)
+    found = array.diagonal(offset, dim1, dim2)
     if np.__name__ == "numpy":
         found.flags.writeable = True
     return found
@@ -349,7 +373,7 @@ def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int
 diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
 
 
-@surface()
+@surface(quick=diagonal_block, dim1=AXIS, dim2=AXIS)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of the matrices in dimensions ``dim1`` and ``dim2``, as the last dimension of a view."""
     ndim = input._array.ndim

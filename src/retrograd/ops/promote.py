@@ -64,6 +64,23 @@ def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
     return target if target in (F32, F64) or target in taken else None
 
 
+#: The numbers that a dtype takes as they are.
+_LIMITS: dict[Any, tuple[int, int]] = {F32: (-(2**24), 2**24), F64: (-(2**53), 2**53)}
+for _each in INTEGERS:
+    _LIMITS[_each] = int(numpy.iinfo(_each.str).min), int(numpy.iinfo(_each.str).max)
+
+
+def storable(value: Any, dtype: Any) -> bool:
+    """Whether NumPy writes a number into an array of ``dtype`` just as torch does; if not, it is to be converted first."""
+    kind = value.__class__
+    if kind is float:
+        return dtype is F64 or (dtype is F32 and (-3e38 < value < 3e38 or value - value != 0))  # or inf, or nan
+    if kind is int and dtype in _LIMITS:
+        low, high = _LIMITS[dtype]
+        return low <= value <= high
+    return kind is bool and dtype.kind == "b"
+
+
 def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
     """torch's error for shapes that do not go together, if they do not."""
     shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]

@@ -21,7 +21,7 @@ from .calls import at_hand, modify, write_array
 from .create import alike, dtype_of, made, sizes_of
 from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
-from .promote import mismatch
+from .promote import F32, F64, mismatch
 from .table import op, surface
 
 
@@ -482,7 +482,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     if in_slices():
         return _write_drawn(x, sample)
     array = x._array
-    if at_hand(x) and array.flags.c_contiguous:
+    if at_hand(x) and array.flags.c_contiguous and array.dtype in (F32, F64):
         array[...] = sample(array.shape)
         bump(x)
         return x

@@ -10,7 +10,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
 from ..core.where import warn
-from .create import dtype_of, into, number_of, place_of
+from .create import dtype_of, into, made, number_of, place_of
 from .table import surface
 
 
@@ -25,8 +25,13 @@ def arange(
     """
     if end is None:
         start, end = None, start
-    first, last, stride = (number_of(each) for each in (0 if start is None else start, end, step))
-    whole = all(isinstance(each, int) for each in (first, last, stride))
+    plain = out is None and dtype is None and layout is strided and device is None and place_of(None) is numpy
+    if plain and end.__class__ is int and (start is None or start.__class__ is int) and step.__class__ is int:
+        first = start or 0
+        if step and (end - first) * step >= 0 and -(2**62) < first < 2**62 and abs(end - first) < 2**58:
+            return made(numpy.arange(first, end, step, dtype=numpy.int64), requires_grad)
+    first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
+    whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
     kind = dtype_of("arange", dtype, out.dtype if out is not None else dtypes.int64 if whole else None)
     if kind.kind in "bc":
         raise dtypes.unsupported("arange_cpu", kind)
@@ -57,7 +62,7 @@ def _warn_of_size(out: Tensor, count: int) -> None:
 def _check_range(start: Any, end: Any, step: Any) -> None:
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
-    if not all(math.isfinite(each) for each in (start, end)):
+    if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")

@@ -49,7 +49,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
                 input._node = made
             else:
                 input._node = made
-                input._view.seen = input._cell[0] if input._cell else 0
+                input._seen = input._cell[0] if input._cell else 0
         else:
             input._renew_leaf()
         return input

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.dtypes import converted
 from ..core.tensor import Tensor
@@ -141,9 +143,19 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
     return (x >= low) if high is None else (x >= low) & (x <= high)
 
 
+def _clamp_over(x: Any, low: Any, high: Any) -> None:
+    """Clamp an array of floats in place."""
+    found = x
+    if low is not None:
+        found = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
+    if high is not None:
+        numpy.minimum(found, numpy.asarray(high, x.dtype), out=x)
+
+
 @pointwise(
     lambda F, g, self, min, max: F.where_else(_in_bounds(self, min, max), g),
     name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
+    over=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
@@ -157,7 +169,7 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
     """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
     if dtype.kind == "f":
-        return value
+        return np.asarray(value, dtype)
     return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
@@ -293,10 +305,11 @@ def _clamp_in_place(call: _Call) -> Tensor:
     return modify(block.op, tensors, params)
 
 
-@surface(
-    aliases=("clip",), quick=clamp_scalar,
-    guard="(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS)",
-)  # fmt: skip
+#: What bounds are in the common way.
+_BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
+
+
+@surface(aliases=("clip",), quick=clamp_scalar, guard=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
 
@@ -307,31 +320,31 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return _clamped(_clamp_call(input, min, max), out)
 
 
-@surface(aliases=("clip_",))
+@surface(aliases=("clip_",), quick=clamp_scalar, guard=_BOUNDS, over=True)
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
     return _clamp_in_place(_clamp_call(input, min, max))
 
 
-@surface()
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``min`` where it is below."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar), out)
 
 
-@surface()
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``max`` where it is above."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar), out)
 
 
-@surface()
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", over=True, bound="min")
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of :func:`clamp_min`."""
     return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@surface()
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", over=True, bound="max")
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of :func:`clamp_max`."""
     return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))

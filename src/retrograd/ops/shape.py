@@ -15,7 +15,7 @@ from .cast import clone
 from .inner import as_strided_of, expand
 from .interpret import slicewise
 from .promote import broadcast_error
-from .table import ARRAYS, TENSORS, op, surface
+from .table import ARRAYS, AXIS, NEW_AXIS, TENSORS, fronted, op, surface
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
@@ -68,6 +68,13 @@ def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
     return TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
 
 
+_SEQUENCES = (tuple, list, Size)
+
+
+#: ``spread`` for the common way, as an expression: NumPy will refuse what are no ints.
+_SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
+
+
 # -- view and its kin ------------------------------------------------------------------------------------------------
 
 
@@ -94,7 +101,7 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     return tuple(total // rest if each == -1 else each for each in size)
 
 
-@view_op("view", "ViewBackward0")
+@view_op("view", "ViewBackward0", inline=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """The same elements in another shape, sharing their memory."""
     target = resolved(self.shape, size)
@@ -148,7 +155,7 @@ def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(function=False)
+@surface(function=False, quick=view_block, guard="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
     if size and isinstance(size[0], dtypes.dtype):
@@ -213,7 +220,7 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface()
+@surface(quick=view_block, guard="inline", size=_SIZES.format("shape"))
 def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy.
 
@@ -257,7 +264,18 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return reshape(input, other._array.shape)
 
 
-@surface()
+def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
+    """The sizes that ``flatten`` gives where it changes something."""
+    shape = array.shape
+    if start_dim == 0 and end_dim == -1 and len(shape) > 1:
+        return (array.size,)
+    first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
+    if first >= last:
+        raise ValueError
+    return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
+
+
+@surface(quick=view_block, guard="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions ``start_dim`` to ``end_dim`` made one.
 
@@ -271,9 +289,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not shape:
         return reshape(input, (1,))
-    if first == last:
-        return input
-    return reshape(input, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]))
+    return input if first == last else reshape(input, _flat(input._array, first, last))
 
 
 @surface()
@@ -301,7 +317,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:at], *resolved((shape[at],), sizes), *shape[at + 1 :]))
 
 
-@view_op("alias", "AliasBackward0")
+@view_op("alias", "AliasBackward0", inline=("True", "self.view()"))
 def alias(np: Any, self: Any, /) -> Any:
     """A view of the whole tensor."""
     return self.view()
@@ -313,7 +329,7 @@ alias.derivative(self=lambda F, g: g)
 # -- Dimensions of size one ------------------------------------------------------------------------------------------
 
 
-@view_op("unsqueeze", "UnsqueezeBackward0")
+@view_op("unsqueeze", "UnsqueezeBackward0", inline=("True", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"))
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
     """A new dimension of size 1 in front of dimension ``dim``."""
     return np.expand_dims(self, dim)
@@ -322,7 +338,7 @@ def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
 unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 
-@surface()
+@surface(quick=unsqueeze_block, dim=NEW_AXIS)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new dimension of size 1 at ``dim``.
 
@@ -333,10 +349,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
-@view_op("squeeze_all", "SqueezeBackward0")
+@view_op("squeeze_all", "SqueezeBackward0", inline=("True", "self.squeeze()"))
 def squeeze_all(np: Any, self: Any, /) -> Any:
     """Without the dimensions of size 1."""
-    return self.reshape(tuple(size for size in self.shape if size != 1)) if self.flags.c_contiguous else self.squeeze()
+    return self.squeeze()
 
 
 squeeze_all.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
@@ -362,7 +378,7 @@ def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
 squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface()
+@surface(quick=squeeze_all)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
 
@@ -384,7 +400,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 # -- Stretching ------------------------------------------------------------------------------------------------------
 
 
-@surface(function=False, name="expand")
+@surface(function=False, name="expand", quick=expand, size=_SIZES.format("size"))
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
     return expand(input, spread("expand", size, "size", kwargs))
@@ -443,7 +459,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 # -- Permuting -------------------------------------------------------------------------------------------------------
 
 
-@view_op("transpose", "TransposeBackward0")
+@view_op("transpose", "TransposeBackward0", inline=("self.ndim", "self.swapaxes(dim0, dim1)"))
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
@@ -452,7 +468,7 @@ def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
 transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1))
 
 
-@surface(aliases=("swapdims",))
+@surface(aliases=("swapdims",), quick=transpose_block, guard="inline", dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, without copying.
 
@@ -471,7 +487,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
-@view_op("t", "TBackward0")
+@view_op("t", "TBackward0", inline=("self.ndim < 3", "self.T"))
 def t_block(np: Any, self: Any, /) -> Any:
     """A matrix with rows and columns exchanged."""
     return self.T
@@ -480,7 +496,7 @@ def t_block(np: Any, self: Any, /) -> Any:
 t_block.derivative(self=lambda F, g: F.t(g))
 
 
-@surface()
+@surface(quick=t_block, guard="inline")
 def t(input: Tensor) -> Tensor:
     """A matrix with rows and columns exchanged; a tensor of fewer dimensions as it is."""
     if input._array.ndim > 2:
@@ -488,7 +504,7 @@ def t(input: Tensor) -> Tensor:
     return t_block(input)
 
 
-@view_op("permute", "PermuteBackward0")
+@view_op("permute", "PermuteBackward0", inline=("True", "self.transpose(dims)"))
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Dimensions in another order."""
     return self.transpose(dims)
@@ -501,7 +517,18 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-@surface()
+def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
+    """The order of dimensions, given one by one or as a sequence; what is no permutation NumPy will refuse."""
+    order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
+    if min(order) < 0:
+        ndim = array.ndim
+        order = tuple([each + ndim if each < 0 else each for each in order])
+        if min(order) < 0:
+            raise IndexError
+    return order
+
+
+@surface(quick=permute_block, dims=_order)
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Dimensions in the order ``dims``, without copying.
 
@@ -602,9 +629,12 @@ def _h(self: Tensor) -> Tensor:
     return _adjoint(self, "H")
 
 
+_turned_matrix = fronted(_turned, permute_block, "self.ndim == 2", dims=(1, 0))
+_turned_matrices = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
+
 PROPERTIES = {
-    "T": property(_turned, doc="Dimensions in reverse order."),
-    "mT": property(briefly(_mt), doc="The last two dimensions exchanged."),
+    "T": property(_turned_matrix, doc="Dimensions in reverse order."),
+    "mT": property(_turned_matrices, doc="The last two dimensions exchanged."),
     "H": property(briefly(_h), doc="A matrix transposed and conjugated."),
     "mH": property(briefly(_mh), doc="The last two dimensions exchanged, conjugated."),
 }

@@ -26,7 +26,8 @@ from typing import Any, Protocol
 import numpy
 
 from . import calls, refusals
-from .generate import Front, specialise
+from .callers import AXIS, NEW_AXIS, Front
+from .generate import specialise
 from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .shown import Shown
@@ -61,6 +62,7 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
+    over: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
 
@@ -71,14 +73,15 @@ def pointwise(
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
     integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
     (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
-    function too (``"method"``, ``"function"``: PyTorch has it otherwise).
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``over``: a condition, and a statement that
+    overwrites the first operand, for float32 and float64 arrays of NumPy (and what names in it mean).
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers)  # fmt: skip
+                refuses=refuses, numbers=numbers, over=over)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -104,6 +107,7 @@ def op(
     in_place: bool | str = False,
     aliases: Sequence[str] = (),
     inline: tuple[Any, ...] | None = None,
+    over: tuple[Any, ...] | None = None,
     optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
@@ -115,8 +119,8 @@ def op(
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
     ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
     condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
-    in both mean; FLOATS: the first is of float32 or float64). The kernel checks its arguments and raises torch's errors
-    itself.
+    in both mean; FLOATS: the first is of float32 or float64); ``over``: likewise a statement that overwrites the first.
+    The kernel checks its arguments and raises torch's errors itself.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -124,6 +128,7 @@ def op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
+            over=over,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
 
@@ -138,6 +143,7 @@ def surface(
     aliases: Sequence[str] = (),
     quick: Operation | None = None,
     guard: str = "",
+    over: bool = False,
     gives: Any = None,
     operands: Sequence[str] = (),
     also: Sequence[tuple[Operation, str]] = (),
@@ -148,8 +154,9 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
-    parameters that the function does not have; ``gives``, ``operands``: what becomes of several results, and what the
-    function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with what must hold.
+    parameters that the function does not have or has in another form; ``gives``, ``operands``: what becomes of several
+    results, and what the function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with
+    what must hold; ``over``: the block's result replaces what its first tensor held.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,7 +164,7 @@ def surface(
         if quick is not None:
             front: Any = None
             for block, what in reversed(((quick, guard), *also)):
-                front = Front(block.op, target, what, fixed, gives, operands, front)
+                front = Front(block.op, target, what, fixed, gives, operands, front, over)
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
         for each in (called, *aliases):
@@ -170,13 +177,18 @@ def surface(
     return declare
 
 
+def fronted(target: Callable[..., Any], quick: Operation, guard: str, **fixed: Any) -> Any:
+    """``target`` with a quick way (see :func:`surface`)."""
+    return _fronted(Front(quick.op, target, guard, fixed), target.__name__)
+
+
 def _fronted(front: Front, name: str, public: str = "") -> Any:
     """The public function, called ``name``, of a surface with quick ways: each leaves to the next what is not for it."""
     target = front.surface
     if front.other is not None:
         front = front.behind(_fronted(front.other.behind(target), name, public))
-    made = _stub(front.op, front, public, name)
-    del made.op, made.derivative
+    made = _stub(front.op, front, public, name, front.over)
+    del made.op, made.derivative, made.over
     made.__doc__, made.__module__, made.__wrapped__, made.front = target.__doc__, target.__module__, target, front
     return made
 
@@ -193,25 +205,33 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
         if method:
             METHODS[each] = method_form
         if in_place:
-            form = METHODS[each + "_"] = calls.in_place_form(op, each + "_")
+            form = METHODS[each + "_"] = in_place_form(op, each + "_")
             if in_place == "function" or (in_place is True and len(op.tensors) == 1):
                 FUNCTIONS[each + "_"] = form
     return public
 
 
-def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "") -> Any:
+def in_place_form(op: Op, name: str) -> Any:
+    """The function ``name``, which writes the result of ``op`` into its first tensor."""
+    made = _stub(op, calls.apply_in_place, name=name, over=True)
+    made.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
+    return made
+
+
+def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "", over: bool = False) -> Any:
     """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``generate.py``).
 
-    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments.
+    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
+    whether it overwrites its first tensor.
     """
-    made = unwritten(
-        name or op.name, lambda function: specialise(op, function, slow), {"public": public, "watched": calls.watched}
-    )
+    space = {"public": public, "over": over, "watched": calls.watched}
+    made = unwritten(name or op.name, lambda function: specialise(op, function, slow), space)
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
-    made.__wrapped__ = Shown(op, "method" if public == "method" else "function")  # type: ignore[attr-defined]
+    made.__wrapped__ = Shown(op, "in place" if over else "method" if public == "method" else "function")  # type: ignore[attr-defined]
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
+    made.over = over  # type: ignore[attr-defined]
     op.forms.append((made, slow))
     return made
 
@@ -222,9 +242,11 @@ def public_form(function: Any, space: str, name: str) -> Any:
         return function
     op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
     if op is not None:
-        public = "method" if space == "Tensor" else "function"
-        slow = refusals.explained(calls.apply_method if space == "Tensor" else calls.apply, op, space, name)
-        return _stub(op, slow, public, name)
+        public, over = "method" if space == "Tensor" else "function", getattr(function, "over", False)
+        run = calls.apply_in_place if over else calls.apply_method if space == "Tensor" else calls.apply
+        made = _stub(op, refusals.explained(run, op, space, name), public, name, over)
+        made.__doc__ = function.__doc__
+        return made
     if front is not None:
         return _fronted(front.behind(refusals.guarded(front.target, space, name)), name, public)
     return refusals.guarded(function, space, name)
@@ -255,8 +277,11 @@ def operator_form(function: Any) -> Any:
     op = getattr(function, "op", None)
     if op is None:
         return calls.guarded(function)
+    if function.over:
+        return _stub(op, calls.apply_in_place_operator, over=True)
     return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
 
 
-__all__ = ["ARRAYS", "FUNCTIONS", "METHODS", "OPS", "TENSORS", "Operation", "op", "operator_form", "pointwise",
-           "public_form", "publish", "renamed", "shared", "surface", "variant"]  # fmt: skip
+__all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",
+           "in_place_form", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "surface",
+           "variant"]  # fmt: skip

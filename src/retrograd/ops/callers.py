@@ -1,0 +1,528 @@
+"""What generated callers say, line by line: one that gives a new tensor or a view, one that overwrites its first operand.
+
+A caller is text about one operation and one way to call it. Its local names: ``_a0`` the array of the first operand (or a
+number), ``_n0`` its place in the graph, ``_d`` its dtype, ``_r`` the array of the result, ``_y`` the result.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from ..core.where import RAISE
+from .operation import arguments
+
+INLINE, FIRST = "inline", "first"
+#: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
+AXIS, NEW_AXIS = "axis", "new axis"
+
+
+class Front:
+    """A surface that a block may stand in for: called in the common way it does the block's work itself, in generated
+    code, and is not called at all.
+
+    ``guard``: what else must hold, in Python (beginning with INLINE: what the block's expression asks for too).
+    ``fixed``: the block's parameters that the surface does not have or has in another form, or that ``guard`` leaves no
+    choice: a value, AXIS, an expression of the surface's arguments, or a function, which is given the array and those of
+    these arguments that it names (or the ones without a name); what raises an error is no common call. ``gives``: what
+    the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
+    block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
+    what is not for this one. ``over``: whether it overwrites its first operand.
+    """
+
+    def __init__(
+        self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
+        operands: Sequence[str] = (), other: Front | None = None, over: bool = False,
+    ) -> None:  # fmt: skip
+        code = surface.__code__
+        self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
+        self.inline = guard.startswith(INLINE)
+        self.guard = guard.removeprefix(INLINE).removeprefix(" and ")
+        self.target = self.surface = surface  # the second is what is called if the block can not stand in
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.names: tuple[str, ...] = code.co_varnames[:count]
+        self.spread = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
+        self.named = code.co_varnames[count + bool(self.spread)] if code.co_flags & inspect.CO_VARKEYWORDS else ""
+        self.positional: int = code.co_argcount
+        self.operands = tuple(operands) or self.names[: len(op.tensors)]
+        given = surface.__defaults__ or ()
+        self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
+        self.defaults.update(surface.__kwdefaults__ or {})
+
+    def behind(self, surface: Any) -> Front:
+        """The same before ``surface``, which takes the same arguments."""
+        made = copy(self)
+        made.surface = surface
+        return made
+
+    def passed_on(self, spread: str, named: str) -> str:
+        """The arguments as they go on to the surface; under ``spread`` and ``named`` those for which it has no name."""
+        parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
+        if spread:
+            parts.insert(self.positional, f"*{spread}")
+        return ", ".join([*parts, f"**{named}"] if named else parts)
+
+    def unusual(self) -> list[str]:
+        """Conditions under which a call is not a common one: of the arguments that are nothing to the block."""
+        read = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
+        read += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
+        ours = {*self.operands, *self.op.params, *read}
+        found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
+        return [*found, self.named] if self.named else found
+
+    def values(self) -> dict[str, str]:
+        """How the block's parameters are called in the written code."""
+        found = {each: each for each in self.op.params}
+        for each, value in self.fixed.items():
+            found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else f"fixed_{each}"
+        return found
+
+    def readings(self) -> list[str]:
+        """Lines that find the block's parameters by the surface's arguments."""
+        lines = []
+        for each, value in self.fixed.items():
+            if value.__class__ is str and value in (AXIS, NEW_AXIS):
+                count = "_a0.ndim" if value == AXIS else "_a0.ndim + 1"
+                lines.append(f"_p_{each} = {each} if {each} >= 0 else {each} + {count}")
+                lines.append(f"if not 0 <= _p_{each} < {count}: raise IndexError")
+            elif callable(value):
+                asked = self.spread or ", ".join(arguments(value)[1:])
+                lines.append(f"_p_{each} = fixed_{each}(_a0, {asked})")
+            elif value.__class__ is str:
+                lines.append(f"_p_{each} = {value}")
+        return lines
+
+
+def _unlike(name: str, default: Any) -> str:
+    """A condition: the argument is not what it is by default."""
+    if default.__class__ in (int, float, str):
+        return f"{name} != {default!r}"
+    return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
+
+
+class Text:
+    """The text of the callers of ``op``, before which ``front`` may stand.
+
+    ``public``: whether users call it, as a ``"function"`` or ``"method"``. ``over``: whether the first operand is
+    overwritten. ``every``: what is appended to the name of each result; ``shown``: of those that become tensors;
+    ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself;
+    ``records``: whether there is anything to record.
+    """
+
+    def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
+        self.op, self.front, self.public, self.over = op, front, public, over
+        self.count = len(op.tensors)
+        gives = None if front is None else front.gives
+        self.every = ["", *map(str, range(1, len(op.outputs)))]
+        self.shown = self.every[:1] if gives is FIRST else self.every
+        self.records = op.has_rules and op.result is None
+        self.single = not op.several and (not op.outputs or op.differentiable == 1)
+        several = f"({', '.join(f'_y{k}' for k in self.shown)})"
+        self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
+        if front is None:
+            self.names = [{"self": "input"}.get(each, each) for each in op.tensors]
+            self.values = {each: each for each in op.params}
+            given = ", ".join(self.names) + ("," if self.count == 1 else "")
+            params = ", ".join(op.params) + ("," if op.params else "")
+            self.takes_out = public != "method" and not over
+            self.slow = f"return slow(op, ({given}), ({params}), {'out' if self.takes_out else 'None'})"
+        else:
+            self.names = list(front.operands)
+            self.values = front.values()
+            self.takes_out = False
+            self.slow = f"return slow({front.passed_on(front.spread, front.named)})"
+
+    # -- Arguments
+
+    def head(self) -> list[str]:
+        """The first line, and lines that leave to the readable way what is no common call by its arguments."""
+        lines, front = [f"def caller({self.signature()}):"], self.front
+        if front is None:
+            if self.public:
+                lines.append(
+                    f"    if {'rest or out is not None' if self.takes_out else 'rest'}: {self.slow[:-1]}, rest)"
+                )
+            elif self.takes_out:
+                lines.append(f"    if out is not None: {self.slow}")
+            return lines
+        if self.public and not (front.spread and front.named):
+            more = [each for each, own in (("rest", front.spread), ("unknown", front.named)) if not own]
+            passed = front.passed_on(front.spread or "rest", front.named or "unknown")
+            lines.append(f"    if {' or '.join(more)}: return slow({passed})")
+        if unusual := front.unusual():
+            lines.append(f"    if {' or '.join(unusual)}: {self.slow}")
+        if front.guard:
+            lines.append(f"    if not ({front.guard}): {self.slow}")
+        return lines
+
+    def signature(self) -> str:
+        """The parameters: those of a front's surface, or an operation's tensors, parameters and ``out``.
+
+        A public caller takes any number of arguments, so that it is us who say what is wrong with them.
+        """
+        of = self.front or self.op
+        every, positional = (*self.names, *self.op.params), self.count + self.op.positional
+        if self.front is not None:
+            every, positional = self.front.names, self.front.positional
+        unset = "=MISSING" if self.public else ""
+        parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
+        spread = f"*{of.spread}" if self.front and of.spread else "*rest" if self.public else "*"
+        if spread != "*" or positional < len(every) or self.takes_out:
+            parts.insert(positional, spread)
+        if self.front and (of.named or self.public):
+            parts.append(f"**{of.named or 'unknown'}")
+        return ", ".join([*parts, "out=None"] if self.takes_out else parts)
+
+    # -- Operands
+
+    def operands(self) -> list[str]:
+        """Lines that look at the operands: plain tensors in a dtype that the kernel takes, or numbers."""
+        op, slow, lines = self.op, self.slow, []
+        for i, name in enumerate(self.names):
+            lines.append(f"    _k = {name}.__class__")
+            lines.append("    if _k is Tensor or _k in PLAIN:")
+            lines.append(f"        _a{i} = {name}._array")
+            if not self.over:
+                lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
+            if i == 0:
+                lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
+            if op.kind == "general":
+                usual = f"_a{i}.dtype is not _d" if i else "_d is not F32 and _d is not F64"
+                lines.append(f"        if {usual} and _a{i}.dtype not in taken: {slow}")
+            elif op.kind == "pointwise" and i:
+                lines.append(f"        _u = {'_u or ' * (i > 1)}_a{i}.dtype is not _d")
+            if op.kind == "pointwise" and i and op.numbers:
+                # A float beside integers makes floats of them, and short floats are calculated in float32.
+                usual = "_d is F32 or _d is F64 or (_k is int and _d in INTEGERS)"
+                if op.check is not None:
+                    usual = f"_k is not bool and ({usual})"
+                lines += ["    elif _k in NUMBERS:", f"        _a{i}, _n{i}, _u = {name}, None, not ({usual})"]
+            if op.tensors[i] in op.optional and not self.over:
+                lines.append(f"    elif {name} is None: _a{i} = _n{i} = None")
+            lines.append(f"    else: {slow}")
+        return lines
+
+    def arrays(self) -> str:
+        return ", ".join(f"_a{i}" for i in range(self.count))
+
+    def said(self, code: str) -> str:
+        """``code`` about a kernel's tensors and parameters in the caller's names."""
+        names = {**self.values, **{each: f"_a{i}" for i, each in enumerate(self.op.tensors)}}
+        code = code.replace("FLOATS", "(_d is F32 or _d is F64)")
+        return re.sub(r"(?<!\.)\b[a-z]\w*\b", lambda found: names.get(found[0], found[0]), code)
+
+    def kernel(self) -> str:
+        values = [self.values[each] for each in self.op.params]
+        keywords = [f"{each}={values[k]}" if k >= self.op.positional else values[k]
+                    for k, each in enumerate(self.op.params)]  # fmt: skip
+        return f"kernel({', '.join(['np', self.arrays(), *keywords])})"
+
+    def ufunc(self, *more: str) -> str:
+        """The call of the ufunc. A number becomes an array first: NumPy takes longer to do that by itself."""
+        arrays = [f"_a{i}" for i in range(self.count)]
+        if self.count == 2 and self.op.numbers:
+            arrays[1] = f"_a1 if _a1 is not {self.names[1]} else asarray(_a1, _d)"
+        return f"ufunc({', '.join([*arrays, *more])})"
+
+    def at_defaults(self) -> str:
+        """The condition that the parameters are what they are by default, if there are any."""
+        return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
+
+    def strange(self) -> str:
+        """The condition that the operands of a pointwise operation have to be brought together first."""
+        return "_u or " * (self.count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
+
+    def united(self, dtype: str) -> list[str]:
+        """Lines that bring the operands of a pointwise operation together; their dtype gets the name ``dtype``."""
+        if self.op.kind != "pointwise":
+            return []
+        arrays = self.arrays()
+        return [f"if {self.strange()}: ({arrays}{',' * (self.count == 1)}), {dtype} = unite(op, taken, {arrays})"]
+
+    # -- A new tensor, or a view
+
+    def caller(self) -> list[str]:
+        """A caller that gives a new tensor or a view."""
+        op, front, lines = self.op, self.front, self.head()
+        if (op.several and op.kind != "view") or self.count == 0:
+            return _brief([*lines, f"    {self.slow}"])
+        needed, call = self.call()
+        done = [*(front.readings() if front is not None else []), *self.united("_d")]
+        if needed:
+            done.append(f"if not ({needed}): raise ValueError")
+        done.append(f"{', '.join(f'_r{k}' for k in self.every)} = {call}")
+        done += (
+            self.several_results() if op.several else self.view_result() if op.kind == "view" else self.fresh_results()
+        )
+        watched = []
+        if self.records:
+            noted = self.record_several() if op.several else self.record()
+            done += ["if _m is True:", *_lines(*noted, f"return {self.returned}")]
+            watched = ["    else:", *_lines(*_lines(*self.watched()))]
+        else:
+            done.append(f"return {self.returned}")
+        # What is left to others is called outside the handler, so that an error raised there does not drag this one along,
+        # and what a hook raises is not taken for a reason to try another way.
+        lines += [*self.operands(), "    try:", *_lines(*_lines(*done)), "    except Exception: pass"]
+        return _brief([*lines, *watched, f"    {self.slow}"])
+
+    def watched(self) -> list[str]:
+        """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``modes.WATCHED``)."""
+        operands, params = range(self.count), [self.values[each] for each in self.op.params]
+        outs = ["*_y"] if self.op.several else [f"_y{k}" if k in self.shown else f"_r{k}" for k in self.every]
+        parts = (self.names, [f"_a{i}" for i in operands], params, [f"_n{i}" for i in operands], outs)
+        given = ", ".join("(" + "".join(f"{each}, " for each in part) + ")" for part in parts)
+        return [f"watched(op, {given})", f"return {self.returned}"]
+
+    def call(self) -> tuple[str, str]:
+        """What must hold for a result to be calculated (nothing: an empty string), and the expression that does it."""
+        op, call = self.op, self.kernel()
+        if op.ufunc is not None:
+            plain = self.at_defaults()
+            return "", self.ufunc() + (f" if {plain} else {call}" if plain else "")
+        if op.inline is None:
+            return "", call
+        guard, inlined = (self.said(each) for each in op.inline[:2])
+        if self.front is not None and self.front.inline:
+            return guard, inlined
+        return "", inlined if guard == "True" else f"{inlined} if {guard} else {call}"
+
+    def fresh_results(self) -> list[str]:
+        lines = []
+        for k in self.every:
+            lines.append(f"if _r{k}.__class__ is not ndarray: _r{k} = asarray(_r{k})")
+            if self.op.in_order:
+                lines.append(f"if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
+        for k in self.shown:
+            lines += [f"_y{k} = new(Tensor)", f"_y{k}._array = _r{k}"]
+            lines.append(f"_y{k}._view = _y{k}._grad = _y{k}._node = _y{k}._count = None")
+        uncounted = f"    if in_inference(): {' = '.join(f'_y{k}._count' for k in self.shown)} = ()"
+        return [*lines, "_m = recording()", "if not _m:", uncounted, f"    return {self.returned}"]
+
+    def several_results(self) -> list[str]:
+        return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
+
+    def view_result(self) -> list[str]:
+        first = self.names[0]
+        return [
+            "_m = recording()",
+            f"if not _m: return view_of({first}, _r)",
+            f"_y, _b, _c = new(Tensor), {first}._view, {first}._count",
+            f"if _c is None: _c = {first}._count = [0, None]",
+            "_y._array, _y._count, _y._seen = _r, _c, _c[0]",
+            "_y._node = _y._grad = None",
+            f"if _b is None: _y._view, _y._made = {first}, 0",
+            f"else: _y._view, _y._made = _b, {first}._made",
+        ]
+
+    # -- Overwriting
+
+    def overwriter(self) -> list[str]:
+        """A caller that overwrites its first operand, whose version cell is ``_x``."""
+        op, lines, first = self.op, self.head(), self.names[0]
+        if op.several or op.outputs or op.kind == "view" or op.result is not None:
+            return _brief([*lines, f"    {self.slow}"])
+        lines += [f"    if before_writing: {self.slow}", *self.operands(), f"    _x = {first}._count", "    if not _x:"]
+        lines += [f"        if _x is not None: {self.slow}", f"        _x = {first}._count = [0, None]"]
+        if op.has_rules:
+            lines += ["    _w = recording()", "    if _w:", *_lines(*_lines(*self.places()))]
+        lines += _lines(*self.overlapping(), "try:")
+        if self.front is not None:
+            lines += _lines(*_lines(*self.front.readings()))
+        lines += _lines(*_lines(*self.overwriting()))
+        # Outside the handler, so that an error raised there does not drag this one along.
+        lines += _lines("except Exception: _x = None", f"if _x is None: {self.slow}", "_x[0] += 1", *_FRAME)
+        lines.append("    _x[1] = _f.f_code, _f.f_lasti")
+        if op.has_rules:
+            lines += ["    if _w:", f"        _r, _y = _a0, {first}", *_lines(*_lines(*self.record()))]
+        return _brief([*lines, f"    return {first}"])
+
+    def if_tensor(self, i: int) -> str:
+        """The start of a condition about operand ``i`` that a number does not meet."""
+        return f"_a{i} is not {self.names[i]} and " if i and self.op.kind == "pointwise" and self.op.numbers else ""
+
+    def places(self) -> list[str]:
+        """Lines that find the places of the operands, and whether the call is to be recorded (``_w``).
+
+        Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
+        hooks, what shares its memory, and what has to be shown to hooks (see ``modes.WATCHED``).
+        """
+        op, first = self.op, self.names[0]
+        leaf = f"_b._node.__class__ is Leaf or (_b._node is None and {first}._node is not None)"
+        lines = [f"_b = {first}._view", f"if _b is not None and ({first}._made or {leaf}): {self.slow}"]
+        lines.append(f"_n0 = {first}._node if _b is None else current({first})")
+        for i, name in enumerate(self.names[1:], 1):
+            number = f"None if _a{i} is {name} else " if self.if_tensor(i) else ""
+            lines.append(f"_n{i} = {number}{name}._node if {name}._view is None else current({name})")
+        lines.append(f"if {' and '.join(f'_n{i} is None' for i in range(self.count))}: _w = False")
+        strange = ["_w is not True", "_d.kind != 'f'"]
+        strange.append("_n0 is not None and (_n0.__class__ is Leaf or _n0.hooks is not None)")
+        kept = {each.index for each in op.saved() if each.kind == "tensor"}
+        strange += [f"{self.if_tensor(i)}{self.names[i]}._count is _x" for i in kept if i]
+        lines += ["if _w:", f"    if {' or '.join(strange)}: {self.slow}"]
+        return [*lines, "    _old = _a0.copy()"] if 0 in kept else lines
+
+    def overlapping(self) -> list[str]:
+        """Lines that leave memory in which elements meet to the readable way."""
+        lines = [f"if _a0.base is not None and 0 in _a0.strides: {self.slow}"]
+        for i in range(1, self.count):
+            owners = f"(_a0.base is not None or _a{i}.base is not None) and share_memory(_a{i}, _a0)"
+            lines.append(f"if {self.if_tensor(i)}_a{i} is not _a0 and {owners}: {self.slow}")
+        return lines
+
+    def overwriting(self) -> list[str]:
+        """Lines that calculate and write."""
+        op, ways = self.op, []
+        if op.over is not None:
+            guard, statement = (self.said(each) for each in op.over[:2])
+            if op.kind == "general":
+                return [statement] if guard == "True" else [f"if not ({guard}): raise ValueError", statement]
+            ways = [(" and ".join(["not _u"] * (self.count > 1) + ["(_d is F32 or _d is F64)", guard]), [statement])]
+        lines = [f"_r = {self.kernel()}", "if _r.shape != _o.shape or _r.dtype.kind != _d.kind: raise ValueError"]
+        lines = ["_o = _a0", *self.united("_t"), *lines, "_o[...] = _r", "_a0 = _o"]
+        if op.ufunc is not None:
+            # What a user has made of NumPy's warnings: an error that comes when all is written.
+            direct = ["try: " + self.ufunc("out=_a0"), "except Warning: pass"]
+            ways.insert(0, (" and ".join(filter(None, [f"not ({self.strange()})", self.at_defaults()])), direct))
+        found: list[str] = []
+        for condition, way in ways:
+            found += [f"{'el' * bool(found)}if {condition}:", *_lines(*way)]
+        return [*found, "else:", *_lines(*lines)] if found else lines
+
+    # -- The node
+
+    def record(self) -> list[str]:
+        """Lines that make the node."""
+        op = self.op
+        places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
+        every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
+        every += _lines(*self.saves(None))
+        head = "if " + " or ".join(f"_n{i} is not None" for i in range(self.count)) + ":"
+        if not self.single:
+            made = every
+        elif self.count == 1 and self.over:
+            made = _lines("if _b is None:", *_lines(*self.lone(0)), "else:", *every)
+        elif self.count == 1:
+            made = _lines(*self.lone(0))
+        elif self.count == 2:
+            alone = " and _b is None" if self.over else ""  # the node of a view becomes part of another
+            made = _lines(f"if _n1 is None{alone}:", *_lines(*self.lone(0)), f"elif _n0 is None{alone}:")
+            made += _lines(*_lines(*self.lone(1)), "else:", *every)
+        else:
+            made = every
+        if op.kind != "pointwise" and not self.over:  # integers have no derivative
+            made = [
+                *_lines("_t = _r.dtype", f"if _t is not _d and _t.kind not in 'fcV': return {self.returned}"),
+                *made,
+            ]
+        return [head, *made, *_lines(*self.facts())]
+
+    def record_several(self) -> list[str]:
+        """Lines that make the node of several views."""
+        lines = [
+            "if _n0 is not None and _d.kind in 'fcV' and _r:",
+            "    _t = _d",
+            "    _node = new(counted(Node, len(_r)))",
+        ]
+        lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
+        lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._node = new(Output)"]
+        stores = {"node": "_node", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
+                  "number": "next_number()"}  # fmt: skip
+        return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
+
+    def lone(self, i: int) -> list[str]:
+        """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
+        return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *self.saves(i)]
+
+    def saves(self, only: int | None) -> list[str]:
+        """Lines that keep on the node what its rules need."""
+        lines = []
+        for each in self.op.saved():
+            if only is None and len(each.rules) < self.count > 2:
+                lines += [f"if {_any_place(each.rules)}:", *_lines(*self.store(each, only))]
+            elif only is None or only in each.rules:
+                lines += self.store(each, only)
+        return lines
+
+    def facts(self) -> list[str]:
+        """Lines that note on the node its age, the form of its result and the line of the user's program.
+
+        A pointwise result that has the shape of an operand takes over the very tuple: the sweep then sees at a glance
+        that a gradient fits.
+        """
+        names, pointwise = self.names, self.op.kind == "pointwise"
+        lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
+        if self.over:
+            lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
+        elif not pointwise:
+            lines.append(f"_node.shape = {'_r[0]' if self.op.several else '_r'}.shape")
+        elif self.count == 1:
+            lines.append("_node.shape = _n0.shape")
+        else:
+            found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(self.count - 1))
+            lines.append(f"_s = {found} else _n{self.count - 1}.shape")
+            tensor = f"_a1 is not {names[1]} and " if self.count == 2 and self.op.numbers else ""
+            lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
+        lines.append(f"_node.dtype = {'_d' if pointwise or self.over else '_t'}")
+        if self.over:
+            place = ["if _b is None: _y._node = _node", "else: rebase(_y, _node)"]
+            return [*lines, "_node.code, _node.instruction = _x[1]", *place]
+        return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
+
+    def placed(self) -> list[str]:
+        """Lines that give the results their places (of what overwrites and of several views other lines do it)."""
+        if self.over or self.op.several:
+            return []
+        if self.single:
+            return ["_y._node = _node"]
+        return ["_y._node = Output(_node, 0, _r.shape, _t)"] + [
+            f"if _r{k}.dtype.kind in 'fcV': _y{k}._node = Output(_node, {k}, _r{k}.shape, _r{k}.dtype)"
+            for k in self.shown[1 : self.op.differentiable]
+        ]
+
+    def store(self, each: Any, only: int | None) -> list[str]:
+        """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
+        slot = f"_node.s_{each.name}"
+        if each.kind == "result":
+            k = self.every[each.index]
+            cell = ("_x", "_x[0]") if self.over else (f"_y{k}._count = [0, None]" if k in self.shown else "FIXED", "0")
+            return [f"{slot} = _r{k}", f"_node.c_{each.name} = {cell[0]}", f"_node.v_{each.name} = {cell[1]}"]
+        if each.kind == "tensor":
+            i = each.index
+            fixed = f"_node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
+            if i == 0 and self.over:
+                return [f"{slot} = _old; {fixed}"]
+            plain = [f"_c = {self.names[i]}._count", f"if _c is None: _c = {self.names[i]}._count = [0, None]",
+                     f"{slot} = _a{i}; _node.c_{each.name} = _c; _node.v_{each.name} = _c[0]"]  # fmt: skip
+            if each.name in self.op.optional:
+                nothing = f"{slot} = _node.c_{each.name} = None; _node.v_{each.name} = 0"
+                return [f"if _a{i} is None: {nothing}", "else:", *_lines(*plain)]
+            if not self.if_tensor(i):
+                return plain
+            return [f"if _a{i} is {self.names[i]}: {slot} = _a{i}; {fixed}", "else:", *_lines(*plain)]
+        sources = {
+            "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
+            "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
+        }  # fmt: skip
+        return [f"{slot} = {sources.get(each.kind) or self.values[self.op.params[each.index]]}"]
+
+
+#: Lines that find the user's frame.
+_FRAME = ("_f = _getframe(1)", "while MARK in _f.f_globals: _f = _f.f_back")
+
+
+def _lines(*lines: str) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _brief(lines: list[str]) -> list[str]:
+    """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
+    caught = ["    except Exception as _error:", "        _error = brief(_error)"]
+    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RAISE))]
+
+
+def _any_place(rules: Sequence[int]) -> str:
+    return " or ".join(f"_n{i} is not None" for i in rules)

@@ -1,0 +1,71 @@
+"""The common way to call the most common functions is short: written code, and hardly a function of ours besides.
+
+What is not common takes the readable way, which gives the same and is slower; so that a call does not come to take it
+unseen, the functions that a call runs through are counted here.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+
+PACKAGE = torch.__file__.rpartition("__init__")[0]
+
+#: How many functions of the package a call may run through, at most (the function called included).
+CALLS = {
+    1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.T; w.mT
+        y.copy_(u); y.copy_(d); y.zero_(); y.add_(u); y.add_(2.0); y.mul_(u); y.div_(2.0); y.exp_(); y.add_(u, alpha=0.5)
+        y.addcmul_(u, u, value=0.5); y.addcdiv_(u, u, value=0.5); y.lerp_(u, 0.1); q.mul_(2.0); w.diagonal()
+        torch.transpose(w, 0, 1); torch.reshape(w, (8, 8))""",
+    2: """x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.tolist(); x.numel(); w.sum(); y.masked_fill_(b, 0)
+        y.clamp_(0, 2); y.clamp(0, 2)""",
+    3: "x[1:3]; y.masked_fill(b, 0); torch.where(b, x, y)",
+    4: "w.split(4); w.chunk(2); w.unbind(); m[:, 0]; m[1, 2]; m[...]",
+    5: "v.add_(2.0); v.copy_(w[:4].detach())",
+    6: "w[:, 0]; m[0] = 1.0; m[0] = y; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); y.to(torch.float64)",
+    8: "m[idx]; w[idx]; m[idx, idx]; m[mask]; m[mask] = 0; m[idx] = 0; torch.stack([x, y]); torch.cat([x, y]); w[1, 2]",
+}
+
+
+def names() -> dict[str, Any]:
+    x, y, u, m = torch.ones(8, requires_grad=True), torch.ones(8), torch.ones(8), torch.ones(8, 8)
+    w = torch.ones(8, 8, requires_grad=True)
+    return {
+        "torch": torch, "x": x, "y": y, "u": u, "m": m, "w": w, "d": y.double(), "b": y > 0, "mask": m > 0, "q": w * 1,
+        "idx": torch.tensor([1, 2, 3]), "s": torch.tensor(2.0), "v": m[2:6],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("most", CALLS)
+def test_the_common_way_is_short(most: int) -> None:
+    found, space = {}, names()
+    for line in CALLS[most].splitlines():
+        for statement in line.split(";"):
+            code = compile(statement.strip(), "<user>", "exec")
+            for _ in range(2):  # the first call writes the code
+                called = functions_called(code, space)
+            if len(called) > most:
+                found[statement.strip()] = called
+    assert not found
+
+
+def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
+    """The names of the functions of the package that are called as ``code`` runs."""
+    found: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and (name.startswith((PACKAGE, "<")) and name != "<user>"):
+            found.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        exec(code, space)
+    finally:
+        sys.setprofile(None)
+    return found
