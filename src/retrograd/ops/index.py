@@ -347,7 +347,7 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
     """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
     if runs() and (special := batched(picks)) is not None:
-        return special.picked(x, picks)
+        return special.picked(x, _spread(picks, x))
     arrays = tuple([None if each is None else each._array for each in picks])
     if _are_common(arrays):
         if not bare(x):
@@ -432,7 +432,7 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
     if runs() and (special := batched(picks)) is not None:
         special.put_picked(viewed, picks, source, False)
         return
-    where = _mask_of(viewed, picks) or _arrays(viewed, _spread(picks, viewed))
+    where = (() if runs() else _mask_of(viewed, picks)) or _arrays(viewed, _spread(picks, viewed))
     put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
 
 
