@@ -18,17 +18,16 @@ PACKAGE = torch.__file__.rpartition("__init__")[0]
 
 #: How many functions of the package a call may run through, at most (the function called included).
 CALLS = {
-    1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.T; w.mT
+    1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.sum()
         y.copy_(u); y.copy_(d); y.zero_(); y.add_(u); y.add_(2.0); y.mul_(u); y.div_(2.0); y.exp_(); y.add_(u, alpha=0.5)
-        y.addcmul_(u, u, value=0.5); y.addcdiv_(u, u, value=0.5); y.lerp_(u, 0.1); q.mul_(2.0); w.diagonal()
+        y.addcmul_(u, u, value=0.5); y.addcdiv_(u, u, value=0.5); y.lerp_(u, 0.1); q.mul_(2.0)
         torch.transpose(w, 0, 1); torch.reshape(w, (8, 8))""",
-    2: """x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.tolist(); x.numel(); w.sum(); y.masked_fill_(b, 0)
-        y.clamp_(0, 2); y.clamp(0, 2)""",
-    3: "x[1:3]; y.masked_fill(b, 0); torch.where(b, x, y)",
-    4: "w.split(4); w.chunk(2); w.unbind(); m[:, 0]; m[1, 2]; m[...]",
-    5: "v.add_(2.0); v.copy_(w[:4].detach())",
-    6: "w[:, 0]; m[0] = 1.0; m[0] = y; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); y.to(torch.float64)",
-    8: "m[idx]; w[idx]; m[idx, idx]; m[mask]; m[mask] = 0; m[idx] = 0; torch.stack([x, y]); torch.cat([x, y]); w[1, 2]",
+    2: """w.T; w.mT; x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.numel(); y.masked_fill_(b, 0)
+        y.clamp_(0, 2); torch.where(b, x, y); v.add_(2.0)""",
+    4: "w.diagonal(); x.tolist(); y.masked_fill(b, 0); y.clamp(0, 2); x[1:3]; y.to(torch.float64)",
+    8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); torch.cat([x, y])
+        torch.stack([x, y]); w.split(4); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
+    12: "m[0] = y; m[idx]; w[idx]; m[mask]; m[mask] = 0; m[idx] = 0; m[idx, idx]",
 }
 
 
@@ -60,7 +59,8 @@ def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and (name.startswith((PACKAGE, "<")) and name != "<user>"):
+        own = name.startswith((PACKAGE, "<")) and name != "<user>" and frame.f_code.co_name[0] != "<"
+        if event == "call" and own:  # comprehensions are no calls from Python 3.12 on
             found.append(frame.f_code.co_name)
 
     sys.setprofile(note)

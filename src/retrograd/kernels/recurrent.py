@@ -14,7 +14,7 @@ from typing import Any
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
-def _steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
+def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
     """For each step, in the order of time or against it, its number of rows and where they are."""
     spans, start = [], 0
     for size in sizes:
@@ -52,7 +52,7 @@ def forward(
     hidden = hidden.copy()
     cell = hidden[:0] if cell is None else cell.copy()
     across = w_hh.T
-    for size, span in _steps(sizes, reverse):
+    for size, span in steps(sizes, reverse):
         h = before[span] = hidden[:size]
         product = h @ across
         if kind == "LSTM":
@@ -107,7 +107,7 @@ def backward(
     inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gradients of the gates before activation: the state's part
     outer = np.empty_like(inner) if kind == "GRU" else inner  # and the input's
     arrived: Any = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
-    for size, span in _steps(sizes, not reverse):
+    for size, span in steps(sizes, not reverse):
         d = dh[:size] if of_out is None else dh[:size] + of_out[span]
         if arrived is not None:
             arrived[span] = d

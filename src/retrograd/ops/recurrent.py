@@ -5,15 +5,14 @@ A layer in one direction is one operation (a block), however long the sequence; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..core import dtypes, engine
+from ..core import dtypes
 from ..core.devices import module_of
-from ..core.modes import set_recording
 from ..core.tensor import Tensor
-from ..core.views import current
 from ..kernels import recurrent
+from .create import zeros_like
 from .drop import dropout
 from .embed import linear
 from .join import cat, stack
@@ -71,42 +70,85 @@ def _back_on_arrays(
 def _back_on_tensors(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
-    """The gradients in terms of operations that have derivatives themselves: the layer is computed again, step by step."""
-    own = [None if each is None else F.mul(each, 1) for each in operands]  # with a place in the graph for each
-    outs = _step_by_step(kind, own, sizes, reverse)
-    roots = [
-        (current(out), grad) for out, grad in zip(outs, grads, strict=True) if grad is not None and out.requires_grad
-    ]
-    places = [None if each is None or not each.requires_grad else each._node for each in own]
-    wanted: dict[Any, Any] = {place: None for place in places if place is not None}
-    engine.sweep(roots, True, True, wanted, write=False)
-    set_recording(True)
-    return tuple(None if place is None else wanted[place] for place in places)
+    """The gradients in terms of operations that have derivatives themselves: what is kept has none, and is made again."""
+    input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
+    x = input.reshape(-1, input.shape[-1])
+    of_out, dh, dc = grads
+    of_out = None if of_out is None else of_out.reshape(-1, of_out.shape[-1])
+    dh = zeros_like(hidden) if dh is None else dh
+    dc = zeros_like(cell) if dc is None and cell is not None else dc
+    spans = list(recurrent.steps(sizes, reverse))
+    walked = []
+    for size, span in spans:
+        h, c = hidden[:size], None if cell is None else cell[:size]
+        gates = _gates(kind, x[span], h, w_ih, w_hh, b_ih, b_hh)
+        new, after = _stepped(kind, gates, h, c)
+        walked.append((gates, h, c, after, new))
+        hidden = cat([new if w_hr is None else F.matmul(new, w_hr.t()), hidden[size:]])
+        cell = None if after is None else cat([after, cell[size:]])
+    found = []
+    for (size, span), (gates, h, c, after, new) in zip(reversed(spans), reversed(walked), strict=True):
+        d = arrived = dh[:size] if of_out is None else dh[:size] + of_out[span]
+        if w_hr is not None:
+            d = F.matmul(arrived, w_hr)
+        outer, inner, past, of_cell = _step_back(kind, gates, d, None if dc is None else dc[:size], h, c, after)
+        into = F.matmul(inner, w_hh)
+        dh = cat([into if past is None else into + past, dh[size:]])
+        dc = None if of_cell is None else cat([of_cell, dc[size:]])
+        found.append((span.start, outer, inner, h, arrived, new))
+    found.sort(key=lambda each: each[0])
+    outer, inner, before, arrived, new = (cat(list(each)) for each in list(zip(*found, strict=True))[1:])
+    return (
+        F.matmul(outer, w_ih).reshape(input.shape), dh, dc, F.matmul(outer.t(), x), F.matmul(inner.t(), before),
+        None if b_ih is None else outer.sum(0), None if b_hh is None else inner.sum(0),
+        None if w_hr is None else F.matmul(arrived.t(), new),
+    )  # fmt: skip
 
 
 ARRAYS.__dict__["recurrent_back"] = _back_on_arrays
 TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
-def _step_by_step(kind: str, operands: Sequence[Any], sizes: Sequence[int], reverse: bool) -> tuple[Any, ...]:
-    """A layer as a program of cells: what it gives after each step, the last state and the last cell."""
-    input, hidden, cell, *weights, w_hr = operands
-    rows = input.reshape(-1, input.shape[-1])
-    after: dict[int, Any] = {}
-    start = [sum(sizes[:place]) for place in range(len(sizes))]
-    for place in reversed(range(len(sizes))) if reverse else range(len(sizes)):
-        size = sizes[place]
-        x = rows[start[place] : start[place] + size]
-        if kind == "LSTM":
-            new, new_cell = lstm_cell(x, (hidden[:size], cell[:size]), *weights)
-            new = new if w_hr is None else F.matmul(new, w_hr.t())
-            cell = cat([new_cell, cell[size:]])
-        else:
-            new = CELLS[kind](x, hidden[:size], *weights)
-        after[place] = new
-        hidden = cat([new, hidden[size:]])
-    out = cat([after[place] for place in range(len(sizes))]).reshape(*input.shape[:-1], -1)
-    return out, hidden, hidden[:0] if cell is None else cell
+def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
+    """What one step computes first: the new state, or the gates (of a GRU also what ``reset`` is multiplied with)."""
+    if kind == "GRU":
+        of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
+        reset, update = F.sigmoid(of_input[0] + of_state[0]), F.sigmoid(of_input[1] + of_state[1])
+        return reset, update, F.tanh(of_input[2] + reset * of_state[2]), of_state[2]
+    total = _sum_of_products(x, h, w_ih, w_hh, b_ih, b_hh)
+    if kind == "LSTM":
+        enter, keep, new, leave = total.chunk(4, 1)
+        return F.sigmoid(enter), F.sigmoid(keep), F.tanh(new), F.sigmoid(leave)
+    return (F.tanh(total) if kind == "RNN_TANH" else F.relu(total),)
+
+
+def _stepped(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
+    """The state and the cell after a step."""
+    if kind == "LSTM":
+        enter, keep, new, leave = gates
+        c = keep * c + enter * new
+        return leave * F.tanh(c), c
+    return (gates[0] if kind.startswith("RNN") else (h - gates[2]) * gates[1] + gates[2]), None
+
+
+def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
+    """The gradients of a step's gates (the input's part, the state's part), of the state past the gates, of the cell."""
+    if kind == "LSTM":
+        enter, keep, new, leave = gates
+        bent = F.tanh(after)
+        dc = dc + d * leave * (1 - bent * bent)
+        into = (dc * new * enter * (1 - enter), dc * c * keep * (1 - keep), dc * enter * (1 - new * new),
+                d * bent * leave * (1 - leave))  # fmt: skip
+        both = cat(list(into), 1)
+        return both, both, None, dc * keep
+    if kind == "GRU":
+        reset, update, new, part = gates
+        dn = d * (1 - update) * (1 - new * new)
+        shared_part = [dn * part * reset * (1 - reset), d * (h - new) * update * (1 - update)]
+        return cat([*shared_part, dn], 1), cat([*shared_part, dn * reset], 1), d * update, None
+    value = gates[0]
+    inner = d * (1 - value * value) if kind == "RNN_TANH" else d * (value > 0)
+    return inner, inner, None, None
 
 
 # -- Cells -----------------------------------------------------------------------------------------------------------
@@ -156,8 +198,6 @@ def gru_cell(
     new = F.tanh(of_input[2] + of_state[2] * reset)
     return (hx - new) * update + new
 
-
-CELLS: dict[str, Callable[..., Any]] = {"RNN_TANH": rnn_tanh_cell, "RNN_RELU": rnn_relu_cell, "GRU": gru_cell}
 
 # -- Layers upon layers ----------------------------------------------------------------------------------------------
 

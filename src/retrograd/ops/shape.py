@@ -329,7 +329,9 @@ alias.derivative(self=lambda F, g: g)
 # -- Dimensions of size one ------------------------------------------------------------------------------------------
 
 
-@view_op("unsqueeze", "UnsqueezeBackward0", inline=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"))
+@view_op(
+    "unsqueeze", "UnsqueezeBackward0", inline=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))")
+)
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
     """A new dimension of size 1 in front of dimension ``dim``."""
     return np.expand_dims(self, dim)
