@@ -15,7 +15,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-import retrograd as ours
+from retrograd.core.threads import set_num_threads
 
 from . import footprint, higher, large, losses, overhead, page, products, training, tutorials, windows
 from .measure import Result, measure, oracle
@@ -77,7 +77,7 @@ def main() -> int:
     """Run the command; 1 if a row failed or the engines did not agree."""
     arguments = _arguments()
     rounds = 3 if arguments.quick else arguments.rounds
-    ours.set_num_threads(arguments.threads)
+    set_num_threads(arguments.threads)
     if oracle is not None:
         oracle.set_num_threads(arguments.threads)
     tables: dict[str, str] = {}

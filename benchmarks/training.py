@@ -92,7 +92,7 @@ def char_gpt(torch: Any) -> Callable[[], Any]:
     """A transformer for characters: two layers of four heads and 128 channels, 8 texts of 64, AdamW."""
     nn, F = torch.nn, torch.nn.functional
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.before, self.after = nn.LayerNorm(128), nn.LayerNorm(128)
@@ -107,7 +107,7 @@ def char_gpt(torch: Any) -> Callable[[], Any]:
             x = x + self.project(seen.transpose(1, 2).contiguous().view(batch, length, width))
             return x + self.down(F.gelu(self.up(self.after(x))))
 
-    class Model(nn.Module):  # type: ignore[misc]
+    class Model(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(65, 128), nn.Embedding(64, 128)
