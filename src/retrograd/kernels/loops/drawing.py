@@ -36,7 +36,9 @@ def words(key: Any, out: Any) -> None:
             _twisted(made[:part], state[FAR:], state[:part], state[1 : part + 1])
             _twisted(made[part : 2 * part], made[:part], state[part : 2 * part], state[part + 1 : 2 * part + 1])
             last = SIZE - 1 - 2 * part
-            _twisted(made[2 * part : SIZE - 1], made[part : part + last], state[2 * part : SIZE - 1], state[2 * part + 1 :])
+            _twisted(
+                made[2 * part : SIZE - 1], made[part : part + last], state[2 * part : SIZE - 1], state[2 * part + 1 :]
+            )
             _twisted(made[SIZE - 1 :], made[FAR - 1 : FAR], state[SIZE - 1 :], made[:1])
             state[:] = made
             given = out[block * SIZE : (block + 1) * SIZE]
