@@ -43,13 +43,15 @@ def wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: The sum of few floats as a product with ones.
-_FEW = f"FLOATS and self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
-_FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
+#: The sum of few floats as a product with ones, of a handful by Python.
+_FEW = f"FLOATS and self.size <= {FEW}"
+_PRODUCT = "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
+_BY_PYTHON = "total_of(self.ravel().tolist())"
+_NAMED = {"total_of": sum, **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}}
 
 
 @declared(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=(*_FEW, _FEW_ONES))  # fmt: skip
+    inline=(_FEW, f"(asarray({_BY_PYTHON}, self.dtype) if self.size <= 16 else {_PRODUCT})", _NAMED))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
     return total(np, wide(np, self))
@@ -98,7 +100,9 @@ def sum(
 
 
 @declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=("self.size and " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
+    inline=("self.size and " + _FEW,
+            f"(asarray({_BY_PYTHON} / self.size, self.dtype) if self.size <= 16 else {_PRODUCT} / self.size)", _NAMED),
+)  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)
