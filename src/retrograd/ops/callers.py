@@ -424,7 +424,10 @@ class Text:
         """Lines that make the node."""
         op = self.op
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
-        every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
+        shaped = op.kind == "pointwise" and self.count == 2 and not self.over
+        every = _lines("_node = Node()", f"_node.edges = ({' '.join(places)})")
+        if shaped:
+            every += _lines("_s = _n0.shape")
         every += _lines(*self.saves(None))
         head = "if " + " or ".join(f"_n{i} is not None" for i in range(self.count)) + ":"
         if not self.single:
@@ -451,7 +454,7 @@ class Text:
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
-            "    _node = new(counted(Node, len(_r)))",
+            "    _node = counted(Node, len(_r))()",
         ]
         lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
         lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._node = new(Output)"]
@@ -461,7 +464,8 @@ class Text:
 
     def lone(self, i: int) -> list[str]:
         """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
-        return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *self.saves(i)]
+        shape = [f"_s = _n{i}.shape"] if self.op.kind == "pointwise" and self.count == 2 and not self.over else []
+        return [f"_node = Node{i}()", f"_node.edge = _n{i}", *shape, *self.saves(i)]
 
     def saves(self, only: int | None) -> list[str]:
         """Lines that keep on the node what its rules need."""
@@ -483,13 +487,16 @@ class Text:
         lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
         if self.over:
             lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
+        elif self.op.one:
+            lines.append("_node.shape = ()")
         elif not pointwise:
             lines.append(f"_node.shape = {'_r[0]' if self.op.several else '_r'}.shape")
         elif self.count == 1:
             lines.append("_node.shape = _n0.shape")
         else:
-            found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(self.count - 1))
-            lines.append(f"_s = {found} else _n{self.count - 1}.shape")
+            if self.count > 2:
+                found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(self.count - 1))
+                lines.append(f"_s = {found} else _n{self.count - 1}.shape")
             tensor = f"_a1 is not {names[1]} and " if self.count == 2 and self.op.numbers else ""
             lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
         lines.append(f"_node.dtype = {'_d' if pointwise or self.over else '_t'}")

@@ -99,6 +99,7 @@ def op(
     differentiable: int | None = None,
     several: bool = False,
     in_order: bool = False,
+    one: bool = False,
     linear: bool = False,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
@@ -116,7 +117,8 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
+    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them. ``one``: the result
+    is one number.
     ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
     condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
     in both mean; FLOATS: the first is of float32 or float64); ``over``: likewise a statement that overwrites the first.
@@ -126,7 +128,7 @@ def op(
     def declare(kernel: Callable[..., Any]) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
-            differentiable=differentiable, several=several, linear=linear, in_order=in_order,
+            differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
             over=over,
         )  # fmt: skip
