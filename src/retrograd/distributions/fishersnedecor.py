@@ -36,7 +36,8 @@ class FisherSnedecor(Distribution):
     @property
     def mode(self) -> Tensor:
         mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        return mode.masked_fill(self.df1 <= 2, math.nan)
+        mode[self.df1 <= 2] = math.nan
+        return mode
 
     @property
     def variance(self) -> Tensor:

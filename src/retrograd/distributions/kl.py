@@ -129,8 +129,9 @@ for _attribute, _p, _all in _INFINITE:
         register_kl(_p, _q)(_infinite(_attribute))
 
 
-def _infinite_unless(inside: Tensor, found: Tensor) -> Tensor:
-    return torch.where(inside, found, math.inf)
+def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
+    found[~inside] = math.inf
+    return found
 
 
 # -- Within a family -------------------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ def _binomial(p: Any, q: Any) -> Tensor:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
-    return found.masked_fill(p.total_count > q.total_count, math.inf)
+    return _infinite_unless(p.total_count <= q.total_count, found)
 
 
 @register_kl(Categorical, Categorical)
@@ -206,7 +207,7 @@ def _cauchy(p: Any, q: Any) -> Tensor:
 def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
     return (
         p.mean * (p.logits - q.logits) + p._log_norm() + torch.log1p(-p.probs)
-        - q._log_norm() - torch.log1p(-q.probs)
+        + (-q._log_norm() - torch.log1p(-q.probs))
     )  # fmt: skip
 
 
@@ -245,8 +246,8 @@ def _gumbel(p: Any, q: Any) -> Tensor:
     ratio, away, theirs = p.scale / q.scale, p.loc / q.scale, q.loc / q.scale
     return (
         -ratio.log()
-        - away
-        + theirs
+        + away
+        - theirs
         + ratio * euler_constant
         + torch.exp(theirs + (1 + ratio).lgamma() - away)
         - (1 + euler_constant)
@@ -375,18 +376,27 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 # -- From one family to another --------------------------------------------------------------------------------------
 
 
-def _to_normal(mean: Tensor, variance: Tensor, entropy: Tensor, q: Any) -> Tensor:
-    """From anything with these moments to a normal distribution."""
+# The expected value of minus the second's log_prob, less the first's entropy, in PyTorch's order.
+
+
+def _to_normal(p: Any, q: Any) -> Tensor:
+    """From anything with a mean and a variance to a normal distribution."""
     square = (q.scale * q.scale) * 2
-    return -entropy + 0.5 * (square * math.pi).log() + (variance + (mean - q.loc).pow(2)) / square
+    return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
 
 
 def _by_moments(p: Any, q: Any) -> Tensor:
-    return _to_normal(p.mean, p.variance, p.entropy(), q)
+    return -p.entropy() + _to_normal(p, q)
 
 
-for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
+for _p in (Beta, ContinuousBernoulli, Exponential, Gamma, Uniform):
     register_kl(_p, Normal)(_by_moments)
+
+
+@register_kl(Gumbel, Normal)
+@register_kl(Laplace, Normal)
+def _with_tails_normal(p: Any, q: Any) -> Tensor:
+    return _to_normal(p, q) - p.entropy()
 
 
 @register_kl(Pareto, Normal)
@@ -416,22 +426,23 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
     """From anything above zero to a gamma distribution; ``log_mean``: the mean of the logarithm."""
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
-    return -p.entropy() + norm - (q.concentration - 1) * log_mean + q.rate * p.mean
+    return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
 
 
 @register_kl(Beta, Gamma)
 def _beta_gamma(p: Any, q: Any) -> Tensor:
-    return _to_gamma(p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma(), p, q)
+    log_mean = p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
+    return -p.entropy() + _to_gamma(log_mean, p, q)
 
 
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p: Any, q: Any) -> Tensor:
-    return _to_gamma(-p.rate.log() - euler_constant, p, q)
+    return _to_gamma(-p.rate.log() - euler_constant, p, q) - p.entropy()
 
 
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Any, q: Any) -> Tensor:
-    return _infinite_unless(p.alpha > 1, _to_gamma(p.scale.log() + p.alpha.reciprocal(), p, q))
+    return _infinite_unless(p.alpha > 1, _to_gamma(p.scale.log() + p.alpha.reciprocal(), p, q) - p.entropy())
 
 
 def _x_log_x(x: Tensor) -> Tensor:
@@ -445,7 +456,7 @@ def _mean_of_log(p: Any) -> Tensor:
 
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Any, q: Any) -> Tensor:
-    return _infinite_unless(p.low >= 0, _to_gamma(_mean_of_log(p), p, q))
+    return _infinite_unless(p.low >= 0, _to_gamma(_mean_of_log(p), p, q) - p.entropy())
 
 
 @register_kl(Uniform, Beta)
@@ -473,7 +484,7 @@ register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
 @register_kl(Uniform, ContinuousBernoulli)
 def _uniform_continuous_bernoulli(p: Any, q: Any) -> Tensor:
     inside = (p.low >= q.support.lower_bound) & (p.high <= q.support.upper_bound)
-    return _infinite_unless(inside, _to_continuous_bernoulli(p, q))
+    return torch.where(inside, _to_continuous_bernoulli(p, q), math.inf)
 
 
 @register_kl(Beta, Uniform)
@@ -482,35 +493,39 @@ def _beta_uniform(p: Any, q: Any) -> Tensor:
     return _infinite_unless(inside, -p.entropy() + (q.high - q.low).log())
 
 
-register_kl(ContinuousBernoulli, Uniform)(_beta_uniform)
+@register_kl(ContinuousBernoulli, Uniform)
+def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
+    inside = (q.low <= p.support.lower_bound) & (q.high >= p.support.upper_bound)
+    return torch.where(inside, -p.entropy() + (q.high - q.low).log(), math.inf)
 
 
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
     """From anything to a Gumbel distribution; ``growth``: the mean of ``exp(-(x - loc) / scale)``."""
-    return -p.entropy() + q.scale.log() + (p.mean - q.loc) / q.scale + growth
+    return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 
 
 @register_kl(Exponential, Gumbel)
 def _exponential_gumbel(p: Any, q: Any) -> Tensor:
     rate = p.rate * q.scale
-    return _to_gumbel(p, q, torch.exp(q.loc / q.scale) * rate / (rate + 1))
+    return -p.entropy() + _to_gumbel(p, q, torch.exp(q.loc / q.scale) * rate / (rate + 1))
 
 
 @register_kl(Gamma, Gumbel)
 def _gamma_gumbel(p: Any, q: Any) -> Tensor:
     growth = torch.exp(q.loc / q.scale) * (1 + (p.rate * q.scale).reciprocal()).pow(-p.concentration)
-    return _to_gumbel(p, q, growth)
+    return -p.entropy() + _to_gumbel(p, q, growth)
 
 
 @register_kl(Normal, Gumbel)
 def _normal_gumbel(p: Any, q: Any) -> Tensor:
-    return _to_gumbel(p, q, torch.exp((q.loc - p.loc) / q.scale + 0.5 * (p.scale / q.scale).pow(2)))
+    growth = torch.exp((q.loc - p.loc) / q.scale + 0.5 * (p.scale / q.scale).pow(2))
+    return _to_gumbel(p, q, growth) - p.entropy()
 
 
 @register_kl(Uniform, Gumbel)
 def _uniform_gumbel(p: Any, q: Any) -> Tensor:
     low, high = ((q.loc - each) / q.scale for each in (p.low, p.high))
-    return _to_gumbel(p, q, q.scale / (p.high - p.low) * (torch.exp(low) - torch.exp(high)))
+    return _to_gumbel(p, q, q.scale / (p.high - p.low) * (torch.exp(low) - torch.exp(high))) - p.entropy()
 
 
 @register_kl(Normal, Laplace)
@@ -520,7 +535,7 @@ def _normal_laplace(p: Any, q: Any) -> Tensor:
     distance = math.sqrt(2 / math.pi) * p.scale * torch.exp(-0.5 * ratio.pow(2)) + away * torch.erf(
         math.sqrt(0.5) * ratio
     )
-    return -p.entropy() + (2 * q.scale).log() + distance / q.scale
+    return (2 * q.scale).log() + distance / q.scale - p.entropy()
 
 
 @register_kl(Bernoulli, Poisson)

@@ -66,7 +66,7 @@ class LowRankMultivariateNormal(Distribution):
             raise ValueError(
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             ) from error
-        self.loc, self.cov_diag = (each.expand(*batch_shape, -1) for each in (loc, cov_diag))
+        self.loc, self.cov_diag = (each.unsqueeze(-1).expand(*batch_shape, -1, 1)[..., 0] for each in (loc, cov_diag))
         self.cov_factor = cov_factor.expand(*batch_shape, -1, -1)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag

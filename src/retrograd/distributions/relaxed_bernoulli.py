@@ -20,7 +20,6 @@ class LogitRelaxedBernoulli(Chances):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
-    has_rsample = True
     _kept = ("temperature",)
 
     def __init__(

@@ -30,7 +30,9 @@ class StudentT(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return self.loc.masked_fill(self.df <= 1, math.nan)
+        mean = self.loc.clone(memory_format=torch.contiguous_format)
+        mean[self.df <= 1] = math.nan
+        return mean
 
     @property
     def mode(self) -> Tensor:
@@ -38,8 +40,11 @@ class StudentT(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        found = torch.where(self.df > 2, self.scale.pow(2) * self.df / (self.df - 2), math.inf)
-        return found.masked_fill(self.df <= 1, math.nan)
+        finite = self.df > 2
+        found = torch.full_like(self.df, math.inf)
+        found[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
+        found[self.df <= 1] = math.nan
+        return found
 
     def rsample(self, sample_shape: Any = ONE) -> Tensor:
         normal = standard_normal(self._extended_shape(sample_shape), self.df)

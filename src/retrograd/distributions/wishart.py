@@ -131,20 +131,26 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = ONE, max_try_correction: int | None = None) -> Tensor:
-        """Draws; those that are singular in the dtype are drawn anew up to ``max_try_correction`` times."""
-        if max_try_correction is None:
-            max_try_correction = 3
-        sample_shape = Size(sample_shape)
+        """Draws; those that are singular in the dtype are drawn anew, up to ``max_try_correction`` times (10)."""
+        sample_shape, tries = Size(sample_shape), 10 if max_try_correction is None else max_try_correction
         value = self._drawn(sample_shape)
-        singular = self.support.check(value).logical_not()
+        if tries > 0:  # PyTorch takes its first draws for singular, whatever they are; so the second ones count
+            value = self._drawn(sample_shape)
+        singular = self._singular(value)
         if singular.any():
             warn("Singular sample detected.")
-        while max_try_correction > 0 and singular.any():
-            max_try_correction -= 1
-            anew = self._drawn(sample_shape)
-            value = torch.where(singular.unsqueeze(-1).unsqueeze(-1), anew, value)
-            singular = self.support.check(value).logical_not()
+        for _ in range(tries - 1):
+            if not singular.any():
+                break
+            value[singular] = self._drawn(Size((int(singular.sum()),)))
+            singular = self._singular(value)
         return value
+
+    def _singular(self, value: Tensor) -> Tensor:
+        """Which of the draws, each of the whole batch, have a singular matrix."""
+        wrong = self.support.check(value.detach()).logical_not()
+        batch = tuple(range(-len(self._batch_shape), 0))
+        return wrong.any(batch) if batch else wrong
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
