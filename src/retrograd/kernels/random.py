@@ -502,10 +502,10 @@ def _binomial_many(stream: Stream, trials: float, p: float) -> float:
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
     """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
     rows = numpy.atleast_2d(weights)
-    if replacement:
+    if replacement and samples != 1:
         picked = numpy.stack([_pick(stream, row, samples) for row in rows])
     else:
-        # The smallest of exponential times with these rates come first.
+        # One alone is drawn as without replacement: the smallest of exponential times with these rates come first.
         waits = exponential(stream, rows.shape, rows.dtype)
         with numpy.errstate(divide="ignore"):
             ratio = rows / waits
