@@ -80,6 +80,8 @@ OURS = {
     "is_multithreading_enabled",
     "AccumulateGrad",
     "set_retain_grad_last",
+    "explain",
+    "tracing",
     "ComplexFloatTensor",
     "ComplexDoubleTensor",
 }

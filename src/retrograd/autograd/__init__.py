@@ -395,6 +395,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "explain", "set_grad_enabled", "set_multithreading_enabled", "tracing",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+_LATER = {"explain": f"{__name__}.explaining", "tracing": f"{__name__}.remembering"}
+__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())

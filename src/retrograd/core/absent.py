@@ -7,6 +7,7 @@ the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name 
 
 from __future__ import annotations
 
+import importlib
 import opcode
 import os
 import sys
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from .left_out import LEFT_OUT, reason
+from .where import mark_package
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -58,8 +60,10 @@ def why_absent(full_name: str) -> str:
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
 
 
-def absent(module_name: str) -> Callable[[str], Any]:
+def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
     """The ``__getattr__`` of a public module: names what is missing and points to the page of differences.
+
+    ``later``: names that are there, and the modules that have them, which are loaded when they are first asked for.
 
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
@@ -73,6 +77,11 @@ def absent(module_name: str) -> Callable[[str], Any]:
         # Python and its libraries ask modules for __path__, __wrapped__ and the like: that is nobody's mistake.
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(message)
+        if later is not None and name in later:
+            value = getattr(importlib.import_module(later[name]), name)
+            mark_package()
+            setattr(sys.modules[module_name], name, value)
+            return value
         why = why_absent(f"{torch_module}.{name}")
         caller = sys._getframe(1)
         if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
