@@ -57,7 +57,7 @@ class tracing:
     >>> with torch.autograd.tracing():
     ...     y = w + w.tanh().detach()
     >>> torch.autograd.explain(y).unreached[0].why
-    'detached at <doctest ...'
+    'detached...'
     """
 
     def __enter__(self) -> None:
