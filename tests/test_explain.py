@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import sys
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.autograd.folding import folded
+from tests.pages import ROOT
 
 explain = torch.autograd.explain
 
@@ -281,6 +284,14 @@ def test_explaining_changes_nothing() -> None:
     before = [each._version for each in (x, y, v)]
     str(explain(y.sum()))
     assert before == [each._version for each in (x, y, v)] and x.grad is None and y.grad_fn.hooks is None
+
+
+def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    program, shown = re.findall(r"```python retrograd-only\n(import.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)[0]
+    linecache.cache["line.py"] = (len(program), None, program.splitlines(keepends=True), "line.py")
+    exec(compile(program, "line.py", "exec"), {"__name__": "line"})
+    assert capsys.readouterr().out == shown
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(3, requires_grad=True), torch.ones(3)
-    >>> found = torch.autograd.explain((w * x).sum())
+    >>> found = torch.autograd.explain((w * x).sum(), {"w": w, "x": x})
     >>> [step.operation for step in found.steps], found.nbytes, [(each.label, each.why) for each in found.unreached]
     (['sum', 'mul'], 12, [('x', 'requires_grad=False')])
     """
@@ -172,7 +172,7 @@ def size(nbytes: int) -> str:
 
 def count(number: int, what: str) -> str:
     """``1 step``, ``2 steps``, ``2 leaves``."""
-    several = {"leaf": "leaves"}.get(what, what + "s")
+    several = {"leaf": "leaves", "box": "boxes"}.get(what, what + "s")
     return f"{number} {what if number == 1 else several}"
 
 
@@ -297,18 +297,16 @@ def _leaf_line(leaf: Leaf) -> str:
 
 
 def _unreached(found: Explanation) -> Iterator[str]:
-    known = [each for each in found.unreached if each.why]
-    if known:
-        yield ""
-        yield "No gradients go to:"
-        yield from _clipped([_unreached_line(each) for each in known], found.limit, "of them")
+    known = [_unreached_line(each) for each in found.unreached if each.why]
     unknown = sum(len(each.users) for each in found.unreached if not each.why)
+    if not known and not unknown:
+        return
+    yield ""
+    yield "No gradients go to:"
+    yield from _clipped(known, found.limit, "of them")
     if unknown:
-        yield "" if not known else "  and"
-        yield (
-            f"  {count(unknown, 'operand')} of which nothing is kept: numbers, constants, detached tensors. "
-            "What they were is told of a program that runs under torch.autograd.tracing()."
-        )
+        yield f"  {count(unknown, 'operand')} of which nothing is kept: numbers, constants, detached tensors"
+        yield "  (what they were is told of a program that runs under torch.autograd.tracing())"
 
 
 def _unreached_line(each: Unreached) -> str:

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
@@ -174,11 +175,13 @@ def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = Non
     while frame is not None and where.MARK in frame.f_globals:
         frame = frame.f_back
     if frame is not None:
-        spaces = [frame.f_locals] if frame.f_locals is frame.f_globals else [frame.f_locals, frame.f_globals]
-        for space in spaces:
+        local = frame.f_locals
+        for space in [local] if local is frame.f_globals else [local, frame.f_globals]:
             for name, value in list(space.items()):
                 if not name.startswith("_"):
                     _add(names, name, value)
+        if local.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED:
+            local.clear()  # before Python 3.13 a copy, which the frame would keep, and with it every graph in it
     return names
 
 
