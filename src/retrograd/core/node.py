@@ -263,6 +263,7 @@ class AccumulateGrad:
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
     next_functions: ClassVar[tuple[Any, ...]] = ()
     edges: ClassVar[tuple[Any, ...]] = ()
+    lone: ClassVar[bool] = False
     requires_grad: ClassVar[bool] = True
     position: ClassVar[int] = 0
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
