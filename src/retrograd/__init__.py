@@ -69,4 +69,5 @@ _where.mark_package()
 _quiet.hush()
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 _sys.meta_path.append(_absent.Absences(__name__))
-__getattr__, __dir__ = _absent.absent(__name__), _absent.listed(globals())
+_later = ("profiler",)  # imported when somebody asks for them
+__getattr__, __dir__ = _absent.absent(__name__, _later), _absent.listed(globals(), _later)

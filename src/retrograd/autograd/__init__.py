@@ -22,6 +22,7 @@ from ..core.modes import (
 from ..core.node import nobody
 from ..core.reasons import made
 from ..core.tensor import Tensor, wrap
+from ..core.timed import timed
 from ..core.where import briefly, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
@@ -93,6 +94,7 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
+@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if isinstance(out, graph.GradientEdge):
         out = graph.like(out)
@@ -397,4 +399,5 @@ __all__ = [
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+_later = ("profiler", "profiler_util")  # imported when somebody asks for them
+__getattr__, __dir__ = absent(__name__, _later), listed(globals(), _later)

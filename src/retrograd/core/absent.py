@@ -7,10 +7,11 @@ the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name 
 
 from __future__ import annotations
 
+import importlib
 import opcode
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -58,8 +59,10 @@ def why_absent(full_name: str) -> str:
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
 
 
-def absent(module_name: str) -> Callable[[str], Any]:
+def absent(module_name: str, later: Sequence[str] = ()) -> Callable[[str], Any]:
     """The ``__getattr__`` of a public module: names what is missing and points to the page of differences.
+
+    ``later``: the modules below it that are imported when somebody first asks for them.
 
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
@@ -69,6 +72,8 @@ def absent(module_name: str) -> Callable[[str], Any]:
     torch_module = torch_name(module_name)
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the name Python calls
+        if name in later:
+            return importlib.import_module(f"{module_name}.{name}")
         message = f"module {torch_module!r} has no attribute {name!r}"
         # Python and its libraries ask modules for __path__, __wrapped__ and the like: that is nobody's mistake.
         if name.startswith("__") and name.endswith("__"):
@@ -101,7 +106,7 @@ class Absences:
 INSIDE = ("cli", "core", "kernels", "ops", "program", "shim")
 
 
-def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+def listed(namespace: dict[str, Any], later: Sequence[str] = ()) -> Callable[[], list[str]]:
     """The ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
 
     >>> import retrograd.linalg
@@ -110,7 +115,7 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     """
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
-        named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
+        named = {*namespace["__all__"], *later, *(name for name, value in namespace.items() if _is_part(name, value))}
         return sorted(named | {name for name in namespace if name.startswith("__") and name.endswith("__")})
 
     return __dir__
