@@ -70,5 +70,5 @@ _quiet.hush()
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 _sys.meta_path.append(_absent.Absences(__name__))
 #: Parts that are loaded when they are first asked for.
-_later = {"distributions": "distributions"}
+_later = {"distributions": "distributions", "profiler": "profiler"}
 __getattr__, __dir__ = _absent.absent(__name__, _later), _absent.listed(globals())
