@@ -397,4 +397,4 @@ __all__ = [
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {"functional": "functional"}), listed(globals())
