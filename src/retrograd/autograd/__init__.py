@@ -422,8 +422,8 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
-#: What PyTorch does not have: loaded when it is asked for.
-_PARTS = {"profiler": "profiler", "profiler_util": "profiler_util"}
+#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+_PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
 _LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
