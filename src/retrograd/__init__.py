@@ -6,8 +6,9 @@ import math as _math
 import sys as _sys
 from typing import Any as _Any
 
+from . import _C as _C
 from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, func, linalg, nn, optim, random, serialization, signal, special, utils
+from . import autograd, cuda, fft, func, linalg, nn, optim, overrides, random, serialization, signal, special, utils
 from .autograd import functional as _functional  # it becomes an attribute of autograd
 from .core import absent as _absent
 from .core import devices as _devices
@@ -62,7 +63,8 @@ for _each in _dtypes.ALL:
 for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
-    setattr(_here, _name, _table.public_form(_value, "torch", _name))
+    _shared = _name in nn.functional.SHARED
+    setattr(_here, _name, vars(nn.functional)[_name] if _shared else _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
 _where.mark_package()

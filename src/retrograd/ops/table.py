@@ -31,6 +31,7 @@ from .generate import specialise
 from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .shown import Shown
+from .signatures import PREFIXES
 
 
 class Operation(Protocol):
@@ -252,10 +253,15 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return refusals.guarded(function, space, name)
 
 
-def publish(namespace: dict[str, Any], space: str) -> None:
-    """Put the public forms of its functions in a module that names them in ``__all__``."""
+def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
+    """Put the public forms of its functions in a module that names them in ``__all__``.
+
+    ``shared``: those that are the functions of the package itself, which takes them over from there.
+    """
     for name in namespace["__all__"]:
-        namespace[name] = public_form(namespace[name], space, name)
+        made = namespace[name] = public_form(namespace[name], "torch" if name in shared else space, name)
+        if made.__class__ is FunctionType and space in PREFIXES:
+            made.__name__ = PREFIXES[space] + name  # as PyTorch's are called
 
 
 def renamed(function: Any, shown: str) -> Any:
@@ -272,14 +278,15 @@ def variant(function: Any, **changes: Any) -> Op:
     return op
 
 
-def operator_form(function: Any) -> Any:
-    """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
+def operator_form(function: Any, name: str) -> Any:
+    """What stands for ``function`` as the operator ``name``: NotImplemented, not an error, for operands of foreign classes."""
     op = getattr(function, "op", None)
     if op is None:
-        return calls.guarded(function)
+        return calls.guarded(function, name)
     if function.over:
-        return _stub(op, calls.apply_in_place_operator, over=True)
-    return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
+        return _stub(op, calls.operating(calls.apply_in_place_operator, name), name=name, over=True)
+    apply = calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator
+    return _stub(op, calls.operating(apply, name), name=name)
 
 
 __all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",
