@@ -43,8 +43,11 @@ _ALIASES = {
     "ge": "__ge__", "neg": "__neg__", "positive": "__pos__", "abs": "__abs__", "dim": "ndimension", "numel": "nelement",
 }  # fmt: skip
 ALIASES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
-#: Functions that only call a method or another function, which is handed over in their place.
-THROUGH = {"sigmoid": "sigmoid", "tanh": "tanh"}
+#: Functions that in PyTorch only call something else, which is handed over.
+THROUGH = {
+    **{f"nn.functional.{name}": f"Tensor.{name}" for name in ("sigmoid", "tanh")},
+    **{f"nn.functional.upsample{kind}": f"nn.functional.upsample{kind}" for kind in ("", "_bilinear", "_nearest")},
+}  # fmt: skip
 
 #: Operators, which return NotImplemented where others raise TypeError.
 OPERATORS = frozenset({
@@ -225,7 +228,11 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
         for name in space["__all__"] if place else every["__all__"]:
             full = f"{place}.{name}" if place else name
             function = space.get(name)
-            if function.__class__ is not FunctionType or full in nobody or name in UNSEEN:
+            if function.__class__ is not FunctionType or name in UNSEEN:
+                continue
+            if full in THROUGH:
+                yield function, at(THROUGH[full]), full, f"torch.{THROUGH[full]}"
+            if full in nobody:
                 continue
             same = function is every.get(name)
             if place == "autograd" and name not in ("grad", "backward"):
