@@ -6,6 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
+from . import _C as _C
 from . import autograd
 from .core import absent as _absent
 from .core import devices as _devices
@@ -65,7 +66,11 @@ for _name, _value in _table.FUNCTIONS.items():
 bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
-_LATER = {name: name for name in ["_tensor_str", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim", "profiler", "random", "serialization", "signal", "special", "utils"]} | {"load": "serialization", "save": "serialization", "vmap": "func"}  # fmt: skip
+_PARTS = (
+    "_tensor_str", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "utils",
+)  # fmt: skip
+_LATER = {name: name for name in _PARTS} | {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]
