@@ -80,6 +80,11 @@ OURS = {
     "is_multithreading_enabled",
     "AccumulateGrad",
     "set_retain_grad_last",
+    "draw",
+    "explain",
+    "memory",
+    "tracing",
+    "watch_leaks",
     "ComplexFloatTensor",
     "ComplexDoubleTensor",
 }

@@ -22,7 +22,8 @@ from ..core.modes import (
 from ..core.node import nobody
 from ..core.reasons import made
 from ..core.tensor import Tensor, wrap
-from ..core.where import briefly, warn
+from ..core.timed import timed
+from ..core.where import brief, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from ..ops.saved import SavedTensor  # noqa: F401 - likewise
@@ -51,6 +52,8 @@ class Variable(metaclass=_EveryTensor):
 
 
 def _several(value: Any) -> tuple[Any, ...]:
+    if value.__class__ is tuple:
+        return value
     return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
@@ -62,7 +65,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     """The places of ``outputs`` with the gradient that the sweep begins with at each."""
     roots = []
     for index, (out, given) in enumerate(zip(outputs, grads, strict=False)):
-        if not isinstance(out, (Tensor, graph.GradientEdge)):
+        if out.__class__ is not Tensor and not isinstance(out, (Tensor, graph.GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
         place = _place(out)
         first = _first_gradient(index, out, place, given)
@@ -93,8 +96,9 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
+@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
-    if isinstance(out, graph.GradientEdge):
+    if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.like(out)
     array = out._array
     if given is None:
@@ -131,7 +135,6 @@ def _called(index: int, array: Any, place: Any) -> str:
     return f" (output {index} of shape {tuple(array.shape)}{', ' if how else ''}{how})"
 
 
-@briefly
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -160,6 +163,18 @@ def backward(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
+    try:
+        _backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+    except Exception as error:
+        error = brief(error)  # type: ignore[assignment]
+        if error is None:
+            raise
+        raise error from error.__cause__
+
+
+def _backward(
+    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, grad_variables: Any, inputs: Any
+) -> None:
     if grad_variables is not None:
         warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
@@ -168,7 +183,7 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if any(each.strict for each in runs()):
+    if runs() and any(each.strict for each in runs()):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms."
@@ -203,21 +218,21 @@ add_method("backward", _backward_of)
 
 def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
-    if isinstance(tensor, graph.GradientEdge):
+    if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
     return tensor._node if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
-    if type(given) not in (tuple, list, dict, Tensor) and isinstance(given, Mapping):
+    if given.__class__ is not tuple and type(given) not in (list, dict, Tensor) and isinstance(given, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
             "supported."
         )
     inputs = _several(given.values() if type(given) is dict else given)
     for each in inputs:
-        if not isinstance(each, (Tensor, graph.GradientEdge)):
+        if each.__class__ is not Tensor and not isinstance(each, (Tensor, graph.GradientEdge)):
             raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}")
     if not inputs:
         raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
@@ -230,7 +245,6 @@ def _lifted(grad: Any) -> Tensor:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
-@briefly
 def grad(
     outputs: Any,
     inputs: Any,
@@ -263,6 +277,22 @@ def grad(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html.
     """
+    try:
+        return _grad(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+            materialize_grads,
+        )  # fmt: skip
+    except Exception as error:
+        error = brief(error)  # type: ignore[assignment]
+        if error is None:
+            raise
+        raise error from error.__cause__
+
+
+def _grad(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, only_inputs: bool,
+    allow_unused: bool | None, is_grads_batched: bool, materialize_grads: bool,
+) -> Any:  # fmt: skip
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -300,7 +330,7 @@ def _gradients_of(
             f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
             "it before computing the output."
         )
-    if innermost([*outs, *given, *grads]) is not None:
+    if runs() and innermost([*outs, *given, *grads]) is not None:
         arrived = solve(outs, given, grads, keep, create_graph)
     else:
         wanted: dict[Any, Any] = dict.fromkeys(places)
@@ -392,9 +422,12 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
+#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+_PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
+_LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "set_grad_enabled", "set_multithreading_enabled", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())

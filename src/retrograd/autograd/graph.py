@@ -303,9 +303,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
         _mutable.release()
 
 
+#: What PyTorch does not have: loaded when it is asked for.
+_LATER = {"draw": ".drawing", "memory": ".memory", "watch_leaks": ".memory"}
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
-    "set_retain_grad_last",
+    "set_retain_grad_last", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())

@@ -348,7 +348,7 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at the places that were read."""
-    return indexing.add(np, np.zeros(shape, self.dtype), picks, self)
+    return indexing.spread(np, self, shape, picks)
 
 
 index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
