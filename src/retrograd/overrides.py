@@ -178,8 +178,8 @@ def resolve_name(f: Any) -> str | None:
     found = _overridables().get(f)
     if found is None:
         return None
-    if found.shown.startswith("torch.functional."):
-        return found.shown
+    if found.shown.startswith(("torch.functional.", "torch._lowrank.")) or found.name == "istft":
+        return f"torch.functional.{found.name}"
     shared = vars(_functional).get(found.name) is f  # as PyTorch counts it
     return f"torch.{'nn.functional.' * shared}{found.name}"
 

@@ -135,7 +135,9 @@ class _Watch:
 
 
 watch = _Watch()
-_announced = _entered = 0
+_announced = _entered = _left = 0
+#: How often functions get their code back when the last mode ends; it takes as long as a thousand calls.
+OFTEN = 10
 _counting = threading.Lock()
 
 
@@ -153,9 +155,9 @@ def announce(kind: type) -> bool:
 
 def forget() -> None:
     """Take all classes announced so far for gone, for which functions then look no longer."""
-    global _announced
+    global _announced, _left
     with _counting:
-        _announced = 0
+        _announced = _left = 0
         if not _entered:
             watch.rest()
 
@@ -178,10 +180,11 @@ def enter(mode: Any) -> None:
 
 def leave() -> None:
     """Forget the innermost mode."""
-    global _entered
+    global _entered, _left
     level, modes = _state.get()
     _state.set((level, modes[:-1]))
     with _counting:
         _entered -= 1
-        if not _entered and not _announced:
+        if not _entered and not _announced and _left < OFTEN:
+            _left += 1
             watch.rest()
