@@ -4,17 +4,14 @@
 
 import math as _math
 import sys as _sys
-from typing import Any as _Any
+import typing as _typing
 
-from . import _tensor_str as _tensor_str
-from . import autograd, cuda, fft, func, linalg, nn, optim, random, serialization, signal, special, utils
-from .autograd import functional as _functional  # it becomes an attribute of autograd
+from . import _C as _C
+from . import autograd
 from .core import absent as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
-from .core import quiet as _quiet
 from .core import tensor as _tensor
-from .core import where as _where
 from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
 from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
@@ -43,13 +40,16 @@ from .core.threads import (
     set_num_interop_threads,
     set_num_threads,
 )
-from .func import vmap
 from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.random import Generator, default_generator
-from .serialization import load, save
+
+if _typing.TYPE_CHECKING:
+    from . import _tensor_str, cuda, fft, func, linalg, nn, optim, random, serialization, signal, special, utils
+    from .func import vmap
+    from .serialization import load, save
 
 __version__ = "0.1.0"
 
@@ -65,8 +65,14 @@ for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
 bool = _dtypes.bool_
 
-_where.mark_package()
-_quiet.hush()
+#: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
+_PARTS = (
+    "_tensor_str", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "utils",
+)  # fmt: skip
+_LATER = {name: name for name in _PARTS} | {"load": "serialization", "save": "serialization", "vmap": "func"}
+
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
+__all__ += [_name for _name, _source in _LATER.items() if _name != _source]
 _sys.meta_path.append(_absent.Absences(__name__))
-__getattr__, __dir__ = _absent.absent(__name__), _absent.listed(globals())
+__getattr__, __dir__ = _absent.absent(__name__, _LATER), _absent.listed(globals())

@@ -23,6 +23,7 @@ from ..core.modes import (
 from ..core.node import nobody
 from ..core.reasons import explained, made
 from ..core.tensor import Tensor, wrap
+from ..core.timed import timed
 from ..core.where import brief, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
@@ -102,6 +103,7 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
+@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.like(out)
@@ -433,11 +435,12 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
-#: What PyTorch does not have: loaded when it is asked for.
-_LATER = {"explain": f"{__name__}.explaining", "tracing": f"{__name__}.remembering"}
+#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+_PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
+_LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())
+__getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())

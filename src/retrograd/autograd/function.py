@@ -23,6 +23,7 @@ from ..core.packing import Packed, saving_hooks
 from ..core.reasons import defined, explained, made
 from ..core.reasons import recorded as recorded_at
 from ..core.tensor import Tensor, at_place, wrap
+from ..core.timed import timed
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..core.where import warn
 from ..ops.calls import INFERENCE_SAVED, NO_INFERENCE
@@ -358,6 +359,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @classmethod
+    @timed(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call ``forward`` and record the call as one node."""
         split = cls.setup_context is not Function.setup_context

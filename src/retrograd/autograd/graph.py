@@ -305,9 +305,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
         _mutable.release()
 
 
-_INSIDE = __name__.rpartition(".")[0]
 #: What PyTorch does not have: loaded when it is asked for.
-_LATER = {"draw": f"{_INSIDE}.drawing", "memory": f"{_INSIDE}.memory", "watch_leaks": f"{_INSIDE}.memory"}
+_LATER = {"draw": ".drawing", "memory": ".memory", "watch_leaks": ".memory"}
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",

@@ -6,11 +6,12 @@ names only; knows nothing of what is there.
 
 from __future__ import annotations
 
+import functools
 import re
 
 # For each reason, patterns that a whole name below ``torch.`` matches (what stands below such a name is left out too).
 # A method of Tensor is written out, so that the class can answer for it.
-_NAMES = {
+LEFT_OUT = {
     "sparse tensors": r"""
         (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
         [dh]smm [hs]?spmm s(add|spadd)mm smm
@@ -75,17 +76,19 @@ _NAMES = {
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 
-LEFT_OUT: dict[str, re.Pattern[str]] = {
-    what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in _NAMES.items()
-}
-
 #: The methods and properties of Tensor among them; ``absent.LeftOut`` answers for each.
 TENSOR = tuple(
     name.removeprefix("Tensor.")
-    for names in _NAMES.values()
+    for names in LEFT_OUT.values()
     for name in names.split()
-    if re.fullmatch(r"Tensor\.\w+", name)
+    if name.startswith("Tensor.") and name.removeprefix("Tensor.").isidentifier()
 )
+
+
+@functools.cache
+def patterns() -> dict[str, re.Pattern[str]]:
+    """For each reason the names, as one pattern; made when first asked for."""
+    return {what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in LEFT_OUT.items()}
 
 
 def reason(name: str) -> str | None:
@@ -94,4 +97,4 @@ def reason(name: str) -> str | None:
     >>> reason("jit.script")
     'compiling and exporting programs'
     """
-    return next((what for what, names in LEFT_OUT.items() if names.fullmatch(name)), None)
+    return next((what for what, names in patterns().items() if names.fullmatch(name)), None)

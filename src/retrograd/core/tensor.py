@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from . import devices, dtypes
+from . import devices, dtypes, overriding
 from .devices import device
 from .dtypes import dtype
 from .kinds import kind_of
@@ -116,6 +116,31 @@ class Tensor:
     @briefly
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor._construct(cls, *args, **kwargs)
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        overriding.announce(cls)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What ``func`` gives, as instances of ``cls``; NotImplemented if one of ``types`` is no base of ``cls``.
+
+        Subclasses override it, and call it by ``super()`` for what they do not change.
+        """
+        if not all(issubclass(cls, each) for each in types):
+            return NotImplemented
+        result = overriding.unasked(func, args, kwargs or {})
+        return result if cls is Tensor or func in Tensor._unwrapped() else _instances(result, cls)
+
+    @classmethod
+    def _unwrapped(cls) -> set[Any]:
+        """What gives plain tensors to subclasses too: a tensor's gradient, and the tensor that it is a view of."""
+        return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
+
+    @staticmethod
+    def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
+        """``data`` as a leaf of class ``cls`` on the same memory, outside the graph of ``data``."""
+        return leaf_of(cls, data, require_grad)
 
     @property
     def _cell(self) -> list[Any] | None:
@@ -277,8 +302,7 @@ class Tensor:
             text = f"only Tensors of floating point dtype can require gradients. This one is of {self.dtype}"
             raise RuntimeError(explained(text, "convert it, as by .float()"))
         if self._cell is None and not in_inference():
-            text = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
-            raise RuntimeError(explained(text, "clone() it first, or make it under torch.no_grad()"))
+            raise RuntimeError(explained(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
         self._node = AccumulateGrad(self, self._array, self._cell)
         return self
 
@@ -488,6 +512,31 @@ def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
     return out
 
 
+def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
+    """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
+    if requires_grad.__class__ is not bool:
+        kind = type(requires_grad).__name__
+        raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
+    if requires_grad and data._array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    made: Any = new(cls)
+    made._array, made._cell, made._node, made._view, made._grad = data._array, data._cell, None, None, None
+    if requires_grad:
+        if made._cell is None and not in_inference():
+            raise RuntimeError(LEAF_OF_INFERENCE)
+        made._node = AccumulateGrad(made, made._array, made._cell)
+    return made
+
+
+def _instances(result: Any, cls: type[Tensor]) -> Any:
+    """``result``, and each element of tuples and lists, as an instance of ``cls`` if it is a tensor."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)([_instances(each, cls) for each in result])
+    return result
+
+
 def _remake(accumulate: AccumulateGrad) -> Tensor:
     """A new Tensor in the place of a leaf that is gone."""
     out = at_place(accumulate.array, accumulate.cell, accumulate)
@@ -594,6 +643,7 @@ NOT_A_LEAF = (
     ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
     "Tensor instead."
 )
+LEAF_OF_INFERENCE = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
 DETACHED = (
     " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
     "var.detach()."

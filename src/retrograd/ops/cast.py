@@ -25,7 +25,7 @@ from ..core.tensor import (
 from ..core.where import brief, briefly, warn
 from ..kernels import text
 from .inner import as_strided_of, to_dtype
-from .promote import PLAIN
+from .promote import OURS
 from .table import op, surface
 
 
@@ -332,7 +332,7 @@ def _len(self: Tensor) -> int:
 
 
 def _iter(self: Tensor) -> Any:
-    if self._array.ndim == 0:
+    if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
 
@@ -381,7 +381,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    if self.__class__ in PLAIN:
+    if self.__class__ in OURS:
         return text_of(self, contents=tensor_contents)
     shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
     return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
@@ -440,7 +440,10 @@ def _like(x: Tensor, array: Any) -> Tensor:
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
     """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
     if not issubclass(cls, Tensor):
-        raise TypeError("as_subclass(): argument 'cls' (position 1) must be a subclass of torch.Tensor")
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor."
+        )
     shown = LEVEL[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
     out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None

@@ -267,11 +267,14 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 
 
 UNWRITTEN = "<first call>"
+#: All functions whose code is written when they are first called, for those who exchange it (``autograd/timing.py``).
+MADE: list[FunctionType] = []
 
 
 def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
     """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
     made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    MADE.append(made)
     space.update(write=write, function=made, brief=where.brief, __name__=None)
     space[where.MARK] = True
     return made
