@@ -395,7 +395,7 @@ def _finish_leaf(
             result = hook(leaf.variable)
             if result is not None:
                 _check_hook(hook, result, leaf.variable)
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
 
