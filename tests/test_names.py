@@ -81,6 +81,12 @@ OURS = {
     "AccumulateGrad",
     "set_retain_grad_last",
     "ComplexFloatTensor",
+    "AcceleratorError",
+    "OutOfMemoryError",
+    "default_generators",
+    "has_half",
+    "has_magma",
+    "matmul",
     "ComplexDoubleTensor",
 }
 

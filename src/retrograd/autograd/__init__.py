@@ -50,6 +50,11 @@ class Variable(metaclass=_EveryTensor):
         return data.detach().requires_grad_(requires_grad)
 
 
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch's old function, which only says what to use."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
 def _several(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
@@ -395,6 +400,6 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "set_grad_enabled", "set_multithreading_enabled", "variable",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__, {"functional": "functional"}), listed(globals())
