@@ -86,6 +86,12 @@ OURS = {
     "tracing",
     "watch_leaks",
     "ComplexFloatTensor",
+    "AcceleratorError",
+    "OutOfMemoryError",
+    "default_generators",
+    "has_half",
+    "has_magma",
+    "matmul",
     "ComplexDoubleTensor",
 }
 
