@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy
 
+from . import large
+from .fast import LARGE
+
 U64 = numpy.dtype(numpy.uint64)
 FEW = 1024  # up to so many elements the tables of places are kept
 
@@ -73,6 +76,8 @@ def largest(np: Any, x: Any, axis: int) -> Any:
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
         return x.ravel().take(_places(np, index, x.shape, 1))
+    if x.size >= LARGE and (found := large.largest(x, (axis,), True)) is not None:
+        return found
     return np.maximum.reduce(x, axis=axis, keepdims=True)
 
 

@@ -13,7 +13,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import scanning
+from ..kernels import large, scanning
+from ..kernels.fast import LARGE
 from ..kernels.picking import flipped
 from .along import WHOLE
 from .arithmetic import add, mul, sub
@@ -62,6 +63,8 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
+    if x.size >= LARGE and (found := large.running(x, dim, ufunc is np.multiply)) is not None:
+        return found
     longer = _LONGER.get(x.dtype.char)
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 

@@ -73,6 +73,18 @@ def _at(x, i):  # type: ignore[no-untyped-def]
     return (lambda x, i: x[i]) if isinstance(x, types.Array) else (lambda x, i: x)
 
 
+@intrinsic
+def larger(typing: Any, x: Any, y: Any) -> Any:
+    """The larger of two numbers; nan if either is: an instruction of its own, which several lanes can do at once."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = args[0].type
+        form = ir.FunctionType(kind, [kind, kind])
+        return builder.call(builder.module.declare_intrinsic("llvm.maximum", [kind], form), args)
+
+    return x(x, x), generate
+
+
 @intrinsic(prefer_literal=True)
 def power_of_two(typing: Any, shifted: Any, part: Any) -> Any:
     """``2**n`` for the whole number in the last bits of ``shifted`` (see WHOLE). ``part`` 0: all of it, but only where it
