@@ -58,9 +58,11 @@ def _parts(outer: int, many: int, inner: int) -> int:
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The sum over ``axes``."""
+    if x.__class__ is numpy.ndarray and not any(x.strides) and x.dtype.kind == "f":
+        return _sum_of_equal(x, axes, keepdims)
     view = seen(x, axes)
     if view is None:
-        return None
+        return _one_after_the_other(x, axes, keepdims)
     array, loop = view.array, loops("reduce")
     outer, many, inner = array.shape
     if inner > 1:
@@ -73,6 +75,25 @@ def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         found = numpy.empty(outer, x.dtype)
         loop.sum_rows(array.reshape(outer, many), found)
     return view.put_back(found, axes, keepdims)
+
+
+def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum of an array whose elements are all the same one in memory."""
+    kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    count = math.prod(x.shape[axis] for axis in axes)
+    found = numpy.full(kept, x[(0,) * x.ndim] * x.dtype.type(count), x.dtype)
+    return found if keepdims else found.squeeze(axes)
+
+
+def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum over axes that lie apart: first over the last of them."""
+    last = x.ndim - 1
+    if len(axes) < 2 or last not in axes or x.shape[last] < 16:
+        return None
+    found = summed(x, (last,), True)
+    if found is None:
+        return None
+    return found.sum(axis=axes, keepdims=keepdims)
 
 
 def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -185,4 +206,58 @@ def running(x: Any, axis: int, product: bool) -> Any:
     return out
 
 
-__all__ = ["largest", "product", "running", "seen", "squares", "summed", "total", "where_largest"]
+# -- Row by row ----------------------------------------------------------------------------------------------------------
+
+
+def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
+    """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
+    if x.__class__ is not numpy.ndarray or x.dtype not in (F32, F64) or x.size < LARGE or not available():
+        return None
+    found = []
+    for array in (x, *others):
+        if array.__class__ is not numpy.ndarray or array.dtype is not x.dtype or array.shape != x.shape:
+            return None
+        if array.flags.carray:
+            found.append(array.reshape(-1, width))
+        elif array is not x and not any(array.strides):
+            found.append(array[(0,) * array.ndim])
+        else:
+            return None
+    return found
+
+
+def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
+    """What the loop ``name`` makes of each row, if ``axis`` is the last: ``others`` are given to it before ``x``."""
+    if axis not in (-1, x.ndim - 1):
+        return None
+    given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
+    if given is None:
+        return None
+    out = numpy.empty_like(x)
+    getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+    return out
+
+
+def logsumexp(x: Any, axis: int) -> Any:
+    """``log(sum(exp(x)))`` over the last axis, which stays with size 1."""
+    given = rows(x, x.shape[-1]) if axis in (-1, x.ndim - 1) else None
+    if given is None:
+        return None
+    out = numpy.empty((*x.shape[:-1], 1), x.dtype)
+    loops("rows").logsumexp(given[0], out.reshape(-1))
+    return out
+
+
+__all__ = [
+    "logsumexp",
+    "by_rows",
+    "rows",
+    "largest",
+    "product",
+    "running",
+    "seen",
+    "squares",
+    "summed",
+    "total",
+    "where_largest",
+]

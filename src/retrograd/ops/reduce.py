@@ -569,6 +569,8 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
+    if self.size >= LARGE and len(axes) == 1 and (found := large.logsumexp(self, axes[0])) is not None:
+        return found if keepdim else found.squeeze(axes)
     if not self.size:
         top = np.zeros(kept_shape(self.shape, dim), self.dtype)
     elif len(axes) == 1 and self.dtype.kind == "f":

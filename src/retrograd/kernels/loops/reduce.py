@@ -1,7 +1,7 @@
 """Loops that make few numbers of many: sums, extremes and running sums.
 
 Sums are added up in stretches of 4096 elements, in the arrays' own precision and several side by side, and the stretches'
-sums in double precision: the error does not grow with the length.
+sums in double precision: the error does not grow with the length. Squares are added up in double precision.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def total(x: Any, sums: Any) -> None:
 def total_of_squares(x: Any, centre: Any, sums: Any) -> None:
     """The sums of ``(x - centre)**2``."""
     for k in prange(sums.size):
-        found = like(x[0], 0)
+        found = 0.0
         part = x[k * STRETCH : (k + 1) * STRETCH]
         for i in range(part.size):
-            found += (part[i] - centre) * (part[i] - centre)
+            gap = numpy.float64(part[i] - centre)
+            found += gap * gap
         sums[k] = found
 
 
@@ -69,14 +70,11 @@ def sum_rows(x: Any, out: Any) -> None:
 def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
     """The sums of ``(x - centre)**2``, a centre for each row."""
     for r in prange(x.shape[0]):
-        whole = 0.0
-        for start in range(0, x.shape[1], STRETCH):
-            found = like(x[r, 0], 0)
-            part = x[r, start : start + STRETCH]
-            for i in range(part.size):
-                found += (part[i] - centre[r]) * (part[i] - centre[r])
-            whole += found
-        out[r] = whole
+        row, middle, found = x[r], centre[r], 0.0
+        for i in range(row.size):
+            gap = numpy.float64(row[i] - middle)
+            found += gap * gap
+        out[r] = found
 
 
 @loop_of_sums
@@ -107,22 +105,17 @@ def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
     """The same of ``(x - centre)**2``; ``centre`` is (outer, inner)."""
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
-    width = min(inner, 1024)
+    width = min(inner, 512)
     across = (inner + width - 1) // width
     for cell in prange(outer * parts * across):
         o, part, left = cell // (parts * across), cell // across % parts, cell % across * width
-        right = min(inner, left + width)
-        few, middle = numpy.empty(width, x.dtype), centre[o, left:right]
-        sums[o, part, left:right] = 0
-        for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
-            few[:] = 0
-            for r in range(start, min(x.shape[1], (part + 1) * step, start + FLUSH)):
-                row = x[o, r, left:right]
-                for j in range(row.size):
-                    few[j] += (row[j] - middle[j]) * (row[j] - middle[j])
-            found = sums[o, part, left:right]
-            for j in range(found.size):
-                found[j] += few[j]
+        found, middle = sums[o, part, left : left + width], centre[o, left : left + width]
+        found[:] = 0
+        for r in range(part * step, min(x.shape[1], (part + 1) * step)):
+            row = x[o, r, left : left + width]
+            for j in range(row.size):
+                gap = numpy.float64(row[j] - middle[j])
+                found[j] += gap * gap
 
 
 # -- Extremes --------------------------------------------------------------------------------------------------------------

@@ -73,6 +73,16 @@ def _at(x, i):  # type: ignore[no-untyped-def]
     return (lambda x, i: x[i]) if isinstance(x, types.Array) else (lambda x, i: x)
 
 
+def row(x: Any, r: Any) -> Any:
+    """The row ``r`` of a matrix; of a number the number."""
+    raise TypeError("exists in compiled loops only")
+
+
+@overload(row, jit_options=OPTIONS)
+def _row(x, r):  # type: ignore[no-untyped-def]
+    return (lambda x, r: x[r]) if isinstance(x, types.Array) else (lambda x, r: x)
+
+
 @intrinsic
 def larger(typing: Any, x: Any, y: Any) -> Any:
     """The larger of two numbers; nan if either is: an instruction of its own, which several lanes can do at once."""
@@ -131,12 +141,13 @@ forms(exp, _exp_single, lambda x: math.exp(x))
 
 
 def _decay_single(x: Any) -> Any:
+    least = x
     x = max(x, F(-87))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
     r = (x - n * LN2_HIGH) - n * LN2_LOW
-    y = _exp_rest(r) * (r * r) + r + F(1)
-    return y * power_of_two(shifted, 0)
+    y = (_exp_rest(r) * (r * r) + r + F(1)) * power_of_two(shifted, 0)
+    return F(0) if least < F(-87) else y
 
 
 forms(decay, _decay_single, lambda x: math.exp(x))
