@@ -16,6 +16,8 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from .fast import LARGE, available, loops
+
 Array = Any
 F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
 BF16 = numpy.dtype(ml_dtypes.bfloat16)
@@ -30,10 +32,13 @@ WORDS = 624  # what the generator makes at a time
 class Maker:
     """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
 
-    __slots__ = ("each", "make", "together")
+    __slots__ = ("dtype", "each", "loop", "make", "together")
 
-    def __init__(self, make: Callable[[Array], Array], each: int, together: int) -> None:
+    def __init__(
+        self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
+    ) -> None:
         self.make, self.each, self.together = make, each, together
+        self.loop, self.dtype = loop, dtype  # what makes many of them (see loops/draws.py)
 
 
 class Stream:
@@ -75,6 +80,8 @@ class Stream:
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
+        if (many := self.many_words(count)) is not None:
+            return many.astype(numpy.uint64)
         if end <= WORDS:
             self._position = end
             return self._words[start:end]
@@ -85,11 +92,34 @@ class Stream:
         self._position = (more - 1) % WORDS + 1
         return found
 
+    def many_words(self, count: int) -> Array | None:
+        """As :meth:`words`, as uint32 and by a compiled loop; None for few, or where there is no compiler."""
+        if count < LARGE or not available():
+            return None
+        left = WORDS - self._position
+        more = -(-(count - left) // WORDS) * WORDS
+        state = self._engine.state
+        if state["state"]["pos"] != WORDS:
+            return None
+        found = numpy.empty(left + more, numpy.uint32)
+        found[:left] = self._words[self._position :]
+        key = numpy.array(state["state"]["key"], numpy.uint32)
+        loops("draws").words(key, found[left:])
+        state["state"]["key"] = key
+        self._engine.state = state
+        self._words, self._tables = found[-WORDS:].astype(numpy.uint64), {}
+        self._position, self.fresh = (count - left - 1) % WORDS + 1, False
+        return found[:count]
+
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
         start = self._position
         end = start + count * maker.each
         if end > WORDS or not count:
+            if maker.loop and (words := self.many_words(count * maker.each)) is not None:
+                out = numpy.empty(count, maker.dtype)
+                getattr(loops("draws"), maker.loop)(words, out)
+                return out
             return maker.make(self.words(count * maker.each))
         begun, table = self._tables.get(maker, (WORDS, None))
         if table is None or begun > start or (start - begun) % maker.together:
@@ -176,8 +206,12 @@ def _blocks(words: Array, dtype: Any) -> Array:
     return numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).ravel()
 
 
-SINGLES, DOUBLES, PAIRS = Maker(_singles, 1, 1), Maker(_doubles, 2, 2), Maker(_pairs, 2, 4)
-BLOCKS = {F32: Maker(partial(_blocks, dtype=F32), 1, 16), F64: Maker(partial(_blocks, dtype=F64), 2, 32)}
+SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
+PAIRS = Maker(_pairs, 2, 4)
+BLOCKS = {
+    F32: Maker(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
+    F64: Maker(partial(_blocks, dtype=F64), 2, 32),
+}
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -191,7 +225,9 @@ def _is_double(dtype: Any) -> bool:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        return stream.singles(_count(shape)).reshape(shape).copy()
+        count = _count(shape)
+        found = stream.singles(count).reshape(shape)
+        return found if count > WORDS else found.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -224,7 +260,8 @@ def normal(
         if count < 16 or not blocks:
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
         if not count % 16:
-            return stream.numbers(count, BLOCKS[F32]).reshape(shape).copy()
+            numbers = stream.numbers(count, BLOCKS[F32]).reshape(shape)
+            return numbers if count > WORDS else numbers.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
@@ -317,6 +354,12 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     """A random order of 0 … count-1, by exchanging each with one of those behind it."""
+    if count >= LARGE and available():
+        spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
+        steps = (stream.words(count - 1) % spans).view(numpy.int64)
+        found = numpy.arange(count, dtype=dtype)
+        loops("draws").shuffle(steps, found)
+        return found
     order = list(range(count))
     if count > 1:
         steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
