@@ -306,6 +306,10 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
+    if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
+        found = numpy.empty(shape, numpy.int64)
+        loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
+        return found.astype(dtype, copy=False)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)
@@ -369,12 +373,17 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     return numpy.asarray(order, dtype=dtype)
 
 
-def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any) -> Array:
-    """1 with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
+    """``value`` with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
         return (draws.reshape(p.shape) < p).astype(dtype)
-    return (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
+        found = numpy.empty(shape, dtype)
+        loops("draws").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
+        return found
+    drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:

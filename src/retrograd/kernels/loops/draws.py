@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import floor, sqrt
 from typing import Any
 
 import numpy
 from numba import prange
 
 from .compile import loop, loop_in_order
-from .scalars import cosine_and_sine, log_of
+from .scalars import cosine_and_sine, like, log_of
 
 F = numpy.float32
 U = numpy.uint32
+TOGETHER = 64  # blocks of 16 normals that are calculated together
 
 
 @loop_in_order
@@ -58,15 +59,46 @@ def doubles(words: Any, out: Any) -> None:
 
 
 @loop
+def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
+    """``value`` where a uniform float64 of two words is below ``chance``, else 0."""
+    for i in prange(out.size):
+        high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
+        out[i] = value if numpy.float64((high << 32) | low) * 2.0**-53 < chance else like(value, 0)
+
+
+@loop
+def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
+    """``low`` plus the remainder of each word by ``span`` < 2**28, by a quotient in double precision that may be 1 off."""
+    share = 1.0 / span
+    for i in prange(out.size):
+        word = numpy.float64(words[i])
+        rest = word - floor(word * share) * span
+        rest = rest + span if rest < 0 else rest
+        out[i] = numpy.int64(rest - span if rest >= span else rest) + low
+
+
+@loop
 def normals(words: Any, out: Any) -> None:
     """Normal float32, 16 of each 16 words, by the method of Box and Muller."""
-    for block in prange(out.size // 16):
-        start = 16 * block
-        for i in range(start, start + 8):
-            radius = sqrt(F(-2) * log_of(F(1) - F(numpy.int32(words[i] & U(0xFFFFFF))) * F(2.0**-24)))
-            angle = F(6.283185307179586) * (F(numpy.int32(words[i + 8] & U(0xFFFFFF))) * F(2.0**-24))
-            cosine, sine = cosine_and_sine(angle)
-            out[i], out[i + 8] = radius * cosine, radius * sine
+    whole = out.size // 16
+    for piece in prange((whole + TOGETHER - 1) // TOGETHER):
+        first, last = piece * TOGETHER, min(whole, (piece + 1) * TOGETHER)
+        count = 8 * (last - first)
+        radii, angles = numpy.empty(8 * TOGETHER, F), numpy.empty(8 * TOGETHER, F)
+        for block in range(last - first):
+            start = 16 * (first + block)
+            for i in range(8):
+                radii[8 * block + i] = F(numpy.int32(words[start + i] & U(0xFFFFFF)))
+                angles[8 * block + i] = F(numpy.int32(words[start + i + 8] & U(0xFFFFFF)))
+        for i in range(count):
+            radius = sqrt(F(-2) * log_of(F(1) - radii[i] * F(2.0**-24)))
+            cosine, sine = cosine_and_sine(F(6.283185307179586) * (angles[i] * F(2.0**-24)))
+            radii[i], angles[i] = radius * cosine, radius * sine
+        for block in range(last - first):
+            start = 16 * (first + block)
+            for i in range(8):
+                out[start + i] = radii[8 * block + i]
+                out[start + i + 8] = angles[8 * block + i]
 
 
 @loop_in_order
