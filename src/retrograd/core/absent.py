@@ -105,6 +105,7 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
 def _loaded(module_name: str, name: str, source: str) -> Any:
     """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
     found: Any = importlib.import_module("." + source, module_name)
+    where.mark_package()
     if name != source:
         found = getattr(found, name)
         setattr(sys.modules[module_name], name, found)
