@@ -58,6 +58,8 @@ _NAMES = {
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
         autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.profiler\.(EnforceUnique|KinetoStepTracker|Profiler(Config|State)) autograd\.Profiler(Config|State|Event)
+        profiler\.(ExecutionTraceObserver|KinetoStepTracker|RecordScope|is_fbcode)
         autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
     "storages by type": r"(cuda\.)?\w+(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
@@ -67,6 +69,7 @@ _NAMES = {
         cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
+        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
         cuda\.(amp|gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
