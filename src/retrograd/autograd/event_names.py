@@ -30,7 +30,7 @@ SILENT = frozenset({
     "from_numpy", "frombuffer", "gaussian_nll_loss", "get_rng_state", "gumbel_softmax", "initial_seed",
     "is_contiguous", "is_conj", "is_floating_point", "is_complex", "is_neg", "is_tensor", "is_storage", "lobpcg",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "manual_seed", "map2_", "map_",
-    "multi_head_attention_forward", "multilabel_soft_margin_loss", "numel", "numpy", "pca_lowrank", "register_hook",
+    "multi_head_attention_forward", "multilabel_soft_margin_loss", "normalize", "numel", "numpy", "pca_lowrank", "register_hook",
     "retain_grad", "seed", "set_default_tensor_type", "set_rng_state", "softmin", "softsign", "storage", "stride",
     "svd_lowrank", "tanhshrink", "tolist", "triplet_margin_with_distance_loss", "typename", "unravel_index",
     "untyped_storage",
@@ -39,7 +39,7 @@ SILENT = frozenset({
 OTHERWISE = {
     "affine_grid": "affine_grid_generator", "cross_entropy": "cross_entropy_loss", "dropout1d": "feature_dropout",
     "dropout2d": "feature_dropout", "dropout3d": "feature_dropout", "fold": "col2im", "grid_sample": "grid_sampler",
-    "logsigmoid": "log_sigmoid", "nll_loss": "nll_loss_nd", "unfold": "im2col", "as_tensor": "lift_fresh",
+    "logsigmoid": "log_sigmoid", "nll_loss": "nll_loss_nd", "as_tensor": "lift_fresh",
     "lu": "_lu_with_info", "mse_loss": "broadcast_tensors+mse_loss", "l1_loss": "broadcast_tensors+l1_loss",
     "smooth_l1_loss": "broadcast_tensors+smooth_l1_loss", "huber_loss": "broadcast_tensors+huber_loss",
     "tensor": "lift_fresh", "new_tensor": "lift_fresh", "H": "mH", "T": "numpy_T", "data": "detach",
@@ -87,7 +87,7 @@ def _indexing(input: Any, index: Any) -> str:
                 names.append("slice")
         elif isinstance(each, Tensor) and each._array.ndim == 0 and each._array.dtype.kind in "iu":
             names.append("select")
-        elif isinstance(each, (Tensor, list, tuple, range)) or getattr(each, "ndim", 0):
+        elif isinstance(each, (Tensor, list, tuple, range)) or getattr(each, "ndim", None):
             gathers = True
         elif each is not Ellipsis:
             names.append("select")
@@ -146,7 +146,17 @@ def _nonzero(input: Any, *, as_tuple: Any = False, **rest: Any) -> str:
     return "nonzero_numpy" if as_tuple else "nonzero"
 
 
+def _splitting(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
+    return "split_with_sizes" if isinstance(split_size, (tuple, list)) else "split"
+
+
+def _unfolding(input: Any, *args: Any, **rest: Any) -> str:
+    """``unfold`` of a tensor along a dimension, or of images into columns: PyTorch calls two functions by this name."""
+    return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
+
+
 VARYING: dict[str, Name] = {
+    "split": _splitting, "unfold": _unfolding,
     "__getitem__": _indexing, "matmul": _matmul, "__matmul__": _matmul, "interpolate": _resizing, "upsample": _resizing,
     "norm": _norm, "unique": _unique, "nonzero": _nonzero,
     **{f"{each}{n}d": _indices_too(f"{each}{n}d")
@@ -186,6 +196,12 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 def names_of_functions() -> dict[FunctionType, Name]:
     """The names of the calls of all functions of the table that are to be timed."""
+    return _names(len(MADE), sum(module in sys.modules for module in SPACES))
+
+
+@functools.lru_cache(1)
+def _names(made: int, imported: int) -> dict[FunctionType, Name]:
+    """The names as long as there are so many functions, in so many name spaces."""
     found: dict[FunctionType, Name | None] = {each: _inside(each) for each in MADE}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
@@ -214,7 +230,8 @@ def _of_operation(op: Any) -> Any:
     name = _OVERLOAD.sub("", op.name)
     if name in INSIDE or op.name in INSIDE:
         return INSIDE.get(op.name) or INSIDE[name]
-    if name in FUNCTIONS or name in METHODS or name.endswith(("_backward", "_backward_data")):
+    public = name in FUNCTIONS or name in METHODS or name in vars(sys.modules["retrograd.nn.functional"])
+    if public or name.endswith(("_backward", "_backward_data")):
         return named(name)
     said = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)).lower()
     return _OWN + name if said in (name, op.name) else said

@@ -18,6 +18,7 @@ from ..core.absent import absent, listed
 from . import timing
 from .operation_counts import flops_of
 from .profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent, FunctionEventAvg
+from .traces import write
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -173,7 +174,7 @@ class profile:
         session, self._session = self._session, None
         timing.stop(self, session)
         calls, changes = session.calls[self._from[0] :], session.changes[self._from[1] :]
-        before = self._events if self.acc_events else None
+        before = self.function_events if self.acc_events and self.seen is not None else None
         self.seen, self._events = Seen(self.profiling_start_time_ns, now, calls, changes), None
         if before is not None:
             self.function_events.extend(before)
@@ -241,8 +242,6 @@ class profile:
         self, path: str, metadata: dict[str, str] | None = None, use_python_export: bool = False
     ) -> None:
         """Write a file for ``chrome://tracing`` or Perfetto, with arrows from operations to their derivatives."""
-        from .traces import write
-
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
         write(self, path, metadata or {})
@@ -293,12 +292,13 @@ def _event(
 ) -> FunctionEvent:
     backward = call.scope == timing.BACKWARD or name.startswith(timing.EVALUATE)
     inputs = call.inputs or ()
+    keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(inputs), strict=False)}
     shown = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
     event = FunctionEvent(
         id=number, name=shown, trace_name=name, overload_name="", thread=1, fwd_thread=int(backward),
         start_us=(call.start - seen.start) / 1000, end_us=(end - seen.start) / 1000,
         input_shapes=[_shape(each) for each in inputs], concrete_inputs=[each[1] for each in inputs if each[0] is None],
-        kwinputs={}, stack=stack, scope=call.scope, use_device=profiler.use_device, sequence_nr=call.sequence,
+        kwinputs=keywords, stack=stack, scope=call.scope, use_device=profiler.use_device, sequence_nr=call.sequence,
         flops=flops_of(name, call) if profiler.with_flops else 0, is_user_annotation=call.scope == timing.USER,
     )  # fmt: skip
     event.structured_input_shapes = [

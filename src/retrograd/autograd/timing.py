@@ -44,7 +44,8 @@ class Call:
     """One call that was timed. Times are in nanoseconds."""
 
     __slots__ = (
-        "end", "inputs", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start", "youngest",
+        "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
+        "youngest",
     )  # fmt: skip
 
     name: str
@@ -55,6 +56,7 @@ class Call:
     sequence: int  # the number of the node that the call made, or whose derivative it is; -1 for none
     youngest: int  # the youngest node of which was known when the call began
     inputs: tuple[Any, ...] | None  # shape, dtype and so on of the arguments, if these are wanted
+    keywords: tuple[str, ...]  # the names of the last of them
     stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, if these are wanted
     place: tuple[CodeType, int] | None  # the line that recorded the node, of a node
     marks: list[Any]  # what the GPU passed when the call began and ended, if it is watched
@@ -79,7 +81,7 @@ class Session:
         """Note that a call begins."""
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
-        call.parent, call.place, call.on_device = self.inside(), None, 0
+        call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
         call.inputs = tuple(map(described, args)) if self.shapes else None
         call.stack = _frames() if self.stack else ()
         self.calls.append(call)
@@ -174,7 +176,7 @@ def _arrays(value: Any) -> Iterator[Any]:
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
-        elif hasattr(each, "strides") and hasattr(each, "base"):
+        elif hasattr(each, "strides") and hasattr(each, "base") and not isinstance(each, numpy.generic):
             yield each
         elif each.__class__ in (tuple, list):
             yield from _arrays(each)
@@ -198,7 +200,11 @@ def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | N
     session = sessions.get(get_ident())
     if session is None or session.resting or (session.open and session.open[-1].name == name):
         return None
-    return session.begin(name, (*args, *kwargs.values()) if kwargs else args)
+    if not kwargs:
+        return session.begin(name, args)
+    call = session.begin(name, (*args, *kwargs.values()))
+    call.keywords = tuple(kwargs)
+    return call
 
 
 def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
@@ -290,7 +296,10 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
     if session is None:
         return None
     _evaluate(session, LEAF, -1, None)
-    return session.begin(LEAF, (args[1],), BACKWARD)
+    write, variable = args[5], args[0].leaf()
+    if session.memory and variable is not None:
+        session.hold(None, variable._grad, (variable._grad,))  # what it has is not new
+    return session.begin(LEAF, (args[1],), BACKWARD) if write else None
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:

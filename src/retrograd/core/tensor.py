@@ -28,6 +28,7 @@ from .dtypes import dtype
 from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
+from .reasons import explained
 from .size import Size, size_of
 from .where import brief, briefly, warn
 
@@ -275,11 +276,11 @@ class Tensor:
         if value.__class__ is not bool:
             raise RuntimeError("requires_grad must be a bool")
         if not _without_node(self):
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
-            )
+            text = "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
+            raise RuntimeError(explained(text, "detach() it", self._node))
         if value and self.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            text = "only Tensors of floating point and complex dtype can require gradients"
+            raise RuntimeError(explained(text, "convert it, as by .float()"))
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
@@ -295,13 +296,15 @@ class Tensor:
             return self
         if not requires_grad:
             if not _without_node(self):
-                raise RuntimeError("you can only change requires_grad flags of leaf variables." + DETACHED)
+                text = "you can only change requires_grad flags of leaf variables." + DETACHED
+                raise RuntimeError(explained(text, "detach() it", self._node))
             self._node = None
             return self
         if self.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            text = f"only Tensors of floating point dtype can require gradients. This one is of {self.dtype}"
+            raise RuntimeError(explained(text, "convert it, as by .float()"))
         if self._cell is None and not in_inference():
-            raise RuntimeError(LEAF_OF_INFERENCE)
+            raise RuntimeError(explained(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
         self._node = AccumulateGrad(self, self._array, self._cell)
         return self
 
@@ -361,6 +364,7 @@ class Tensor:
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
                 "downstream systems that assume they match."
+                + explained("", f"convert the gradient to {self.dtype}", self._node, "The tensor is")
             )
         if value.device.type != self.device.type:
             raise RuntimeError(
@@ -370,7 +374,8 @@ class Tensor:
         if value._array.shape != self._array.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
-                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size."
+                + explained("", "give a gradient of the tensor's shape", self._node, "The tensor is")
             )
 
     @property
@@ -386,7 +391,7 @@ class Tensor:
         before it have made of the gradient (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
         """
         if not self.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            raise RuntimeError(explained("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))
@@ -405,7 +410,7 @@ class Tensor:
         tensor([2., 4.])
         """
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
         hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
@@ -414,9 +419,10 @@ class Tensor:
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            raise RuntimeError(explained(text, "use register_hook, or retain_grad()", self._node))
         return Handle(hooks_of(self._node).accumulated, hook)
 
     @property
@@ -431,7 +437,8 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {_short(value)}")
         if self._node is not None and value.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+            text = "data set to a tensor that requires gradients must be floating point or complex dtype"
+            raise RuntimeError(explained(text, "convert it, as by .float()", self._node, "The tensor is"))
         self._array = value._array
         self._renew_leaf()
 
@@ -458,7 +465,7 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
         if self._view is not None:
-            raise RuntimeError(DETACH_VIEW)
+            raise RuntimeError(explained(DETACH_VIEW, "use detach()", self._node))
         self._node = None
         return self
 
@@ -631,6 +638,7 @@ def _short(value: Any) -> str:
     return type(value).__name__
 
 
+REQUIRE = "requires_grad_() it, or compute it from what requires gradients while that is recorded"
 NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "

@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 
 from . import fast
-from .fast import F32, F64
+from .fast import F32 as F32
+from .fast import F64 as F64
 
 #: The integers as which elements that are only moved are looked at.
 BITS = {1: numpy.uint8, 2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}

@@ -322,7 +322,9 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             shared = isinstance(source, Tensor) and source._array is value
             cell = source._cell if shared else FIXED
             if cell is None:
-                raise RuntimeError(INFERENCE_SAVED)
+                raise RuntimeError(
+                    f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
+                )
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
             if hooks is not None and isinstance(source, Tensor):
@@ -342,6 +344,7 @@ INFERENCE_SAVED = (
     "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
     "use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
+NO_INFERENCE = "Remedy: clone() it first, or make it under torch.no_grad() instead of torch.inference_mode()."
 
 
 def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, edges: Any) -> Any:
@@ -440,7 +443,7 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
             f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
+            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)

@@ -11,6 +11,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
+from ..core.reasons import explained
 from ..core.tensor import (
     Tensor,
     address,
@@ -246,7 +247,8 @@ def tolist(input: Tensor) -> Any:
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise RuntimeError(explained(text, "detach() it", input._node))
     array = input._array
     if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
         return array
@@ -399,6 +401,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
+            + explained("", "copy x.detach().clone()", self._node, "The tensor is")
         )
     copied = _like(self, _copied(self._array, memo))
     copied.requires_grad_(self.requires_grad)

@@ -33,7 +33,7 @@ standard_gamma_grad.derivative(
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Gamma numbers of rate 1."""
-    _check("gamma", self)
+    _check("gamma_cpu", self)
     return draws.standard_gamma(stream, self)
 
 

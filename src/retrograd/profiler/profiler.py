@@ -22,10 +22,13 @@ class ProfilerActivity(Enum):
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
     PrivateUse1 = 5
+
+    def __str__(self) -> str:
+        return f"ProfilerActivity.{self.name}"
 
 
 class ProfilerAction(Enum):
@@ -256,7 +259,8 @@ class profile(_KinetoProfile):
     model_inference 1 []
     aten::ones 1 [[], []]
     aten::linear 1 [[3, 4], [2, 4], [2]]
-    aten::addmm 1 [[3, 4], [2, 4], [2]]
+    aten::t 1 [[2, 4]]
+    aten::addmm 1 [[2], [3, 4], [4, 2]]
 
     See https://docs.pytorch.org/docs/stable/profiler.html.
     """
