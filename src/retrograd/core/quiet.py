@@ -32,8 +32,8 @@ class Quiet(ModuleType):
 
 
 def hush() -> None:
-    """Make quiet what has been imported of the package."""
+    """Make quiet what has been imported of the package, to its end (the classes of a module need its name)."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(COMPUTING) and module is not None:
+        if name.startswith(COMPUTING) and module is not None and not getattr(module.__spec__, "_initializing", False):
             module.__class__ = Quiet
             module.__dict__["__name__"] = None

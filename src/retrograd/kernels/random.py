@@ -17,6 +17,8 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from . import large
+
 Array = Any
 Draws = Generator[float, None, None]
 F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
@@ -81,11 +83,25 @@ class Stream:
             self._position = end
             return self._words[start:end]
         more = end - WORDS
-        drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
-        found = numpy.concatenate([self._words[start:], drawn[:more]])
+        # Drawn into their place behind those that are left.
+        left = WORDS - start
+        found = numpy.empty(left + -(-more // WORDS) * WORDS, numpy.uint64)
+        found[:left], drawn = self._words[start:], found[left:]
+        self._draw(drawn)
+        found = found[:count]
         self._words, self._tables = drawn[-WORDS:].copy(), {}
         self._position = (more - 1) % WORDS + 1
         return found
+
+    def _draw(self, out: Array) -> None:
+        """Fill ``out`` with the next words; there is room for as many as are made at a time, several times."""
+        loops = large.movers("drawing", out.size, out)
+        state = self._engine.state if loops is not None else None
+        if state is None or state["state"]["pos"] != WORDS:
+            out[:] = self._engine.random_raw(out.size)
+            return
+        loops.words(state["state"]["key"], out)
+        self._engine.state = state
 
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
@@ -162,6 +178,11 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
+    loops = large.movers("drawing", words.size, words)
+    if loops is not None:
+        out = numpy.empty(words.size, F32)
+        loops.singles(words, out)
+        return out
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
@@ -185,10 +206,16 @@ def _blocks(words: Array, dtype: Any) -> Array:
     """Standard normals, 16 of each 16 uniform numbers."""
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type
+    radius = numpy.subtract(kind(1), block[:, :8])
     with numpy.errstate(divide="ignore"):
-        radius = numpy.sqrt(kind(-2) * numpy.log(kind(1) - block[:, :8]))
+        numpy.log(radius, out=radius)
+    radius *= kind(-2)
+    numpy.sqrt(radius, out=radius)
     angle = kind(2 * math.pi) * block[:, 8:]
-    return numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).ravel()
+    out = numpy.empty_like(block)
+    numpy.multiply(radius, numpy.cos(angle), out=out[:, :8])
+    numpy.multiply(radius, numpy.sin(angle, out=angle), out=out[:, 8:])
+    return out.ravel()
 
 
 SINGLES, DOUBLES, PAIRS = Maker(_singles, 1, 1), Maker(_doubles, 2, 2), Maker(_pairs, 2, 4)
@@ -285,6 +312,11 @@ def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
+    loops = large.movers("drawing", count, words)
+    if loops is not None and span < 2**28:
+        out = numpy.empty(count, numpy.int64)
+        loops.remainders(words, span, low, out)
+        return out.reshape(shape).astype(dtype, copy=False)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)
     if low and span < 2**64:
@@ -332,12 +364,18 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     """A random order of 0 … count-1, by exchanging each with one of those behind it."""
+    if count < 2:
+        return numpy.arange(count, dtype=dtype)
+    steps = stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)
+    loops = large.movers("drawing", count, steps)
+    if loops is not None:
+        exchanged = numpy.arange(count)
+        loops.exchanged(steps, exchanged)
+        return exchanged.astype(dtype, copy=False)
     order = list(range(count))
-    if count > 1:
-        steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
-        for here, step in enumerate(steps):
-            there = here + step
-            order[here], order[there] = order[there], order[here]
+    for here, step in enumerate(steps.tolist()):
+        there = here + step
+        order[here], order[there] = order[there], order[here]
     return numpy.asarray(order, dtype=dtype)
 
 
