@@ -104,8 +104,9 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "_tensor_str", "accelerator", "backends", "cpu", "cuda", "distributions", "fft", "func", "linalg", "mps", "mtia", "nn",
-    "optim", "overrides", "profiler", "random", "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
+    "__config__", "_tensor_str", "accelerator", "backends", "cpu", "cuda", "distributions", "fft", "func", "linalg", "mps",
+    "mtia", "nn", "optim", "overrides", "profiler", "random", "serialization", "signal", "special", "torch_version",
+    "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
