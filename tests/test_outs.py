@@ -90,7 +90,9 @@ def test_what_is_returned_is_the_output_itself() -> None:
 
 def test_an_output_of_another_shape_is_resized_with_a_warning() -> None:
     out = torch.zeros(4)
-    with pytest.warns(UserWarning, match=r"since it had shape \[4\], which does not match the required output shape \[2\]"):
+    with pytest.warns(
+        UserWarning, match=r"since it had shape \[4\], which does not match the required output shape \[2\]"
+    ):
         torch.add(torch.ones(2), 1, out=out)
     assert out.tolist() == [2.0, 2.0]
     with warnings.catch_warnings():

@@ -61,8 +61,9 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
         raise TypeError(f"{name}(): argument 'out' must be {'tuple of Tensors' if several else 'Tensor'}")
     if len(outs) != len(results):
         raise _wrong_number(key, len(results), len(outs))
+    overload = _overload(key, read, rest.get("dim", args[1] if len(args) > 1 else None), several)
     for place, (result, target) in enumerate(zip(results, outs, strict=True)):
-        _check(key, place, result, target, read)
+        _check(key, overload, place, result, target, read)
     for result, target in zip(results, outs, strict=True):
         _write(key, target, result._array)
     if rest.get("requires_grad"):
@@ -101,7 +102,9 @@ def _check_asked(key: str, asked: Any, out: dtypes.dtype) -> None:
     if key == "nansum":
         scalars = f"Got {dtypes.scalar_name(out)} and {dtypes.scalar_name(asked)}."
         raise RuntimeError(f"nansum: provided dtype must match dtype of result. {scalars}")
-    raise RuntimeError(f"Expected out tensor to have dtype {dtypes.c_name(asked)}, but got {dtypes.c_name(out)} instead")
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {dtypes.c_name(asked)}, but got {dtypes.c_name(out)} instead"
+    )
 
 
 def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
@@ -121,9 +124,23 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
         )
 
 
-def _check(key: str, place: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
+def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
+    """The name under which outs.txt has what was called, where PyTorch's overloads differ in what they say."""
+    if key in ("max", "min") and several:
+        return "aminmax"
+    if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
+        return "maximum"
+    if key == "mean" and dim is not None:
+        return "std"
+    if key in ("matmul", "linalg.matmul"):
+        ranks = tuple(each._array.ndim for each in read)
+        return {(1, 1): "dot", (2, 1): "mv"}.get(ranks, "mm")
+    return key
+
+
+def _check(key: str, overload: str, place: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
     """Refuse an output that ``result`` is not to be written into."""
-    tests = _table()["tests"].get(f"{key}#{place}") or _table()["tests"].get(key, USUAL)
+    tests = _table()["tests"].get(f"{overload}#{place}") or _table()["tests"].get(overload, USUAL)
     for test, said in tests:
         if not TESTS[test](result.dtype, target.dtype):
             raise _error(said, result.dtype, target.dtype)
@@ -134,12 +151,13 @@ def _check(key: str, place: int, result: Tensor, target: Tensor, read: Sequence[
     if key in _table()["apart"]:
         if any(share_memory(each._array, target._array) for each in read):
             raise RuntimeError(OVERLAP)
-    elif target._array.shape == result._array.shape:
-        if key not in _table()["may overlap"]:
-            check_partial_overlap(target, read)
-    elif any(each is target for each in read) and (tests is USUAL or key in _table()["broadcast"]):
-        shapes = f"{list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
-        raise RuntimeError(f"output with shape {shapes}")
+        return
+    if target._array.shape != result._array.shape and any(each is target for each in read):
+        if tests is USUAL or key in _table()["broadcast"]:
+            shapes = f"{list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
+            raise RuntimeError(f"output with shape {shapes}")
+    elif key not in _table()["may overlap"]:
+        check_partial_overlap(target, read)
 
 
 OVERLAP = (
@@ -166,6 +184,7 @@ def _error(said: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
     kind, _, text = said.rpartition("Error: ")
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
     names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
+    names |= {"int32": str(result.name == "int32")}
     names |= {"type_result": _old_name(result), "type_out": _old_name(out)}
     kinds: dict[str, Any] = {"": RuntimeError, "Type": TypeError, "NotImplemented": NotImplementedError}
     error: Exception = kinds[kind](text.format(**names))
@@ -200,13 +219,22 @@ SECTIONS = ("apart", "broadcast", "graded inputs", "graded out", "may overlap", 
 # --- Writing ------------------------------------------------------------------------------------------------------------
 
 
+#: Like linalg's functions and those element by element, these leave a resized output in the order of their result.
+BY_COLUMNS = frozenset((
+    "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "orgqr", "ormqr", "qr", "svd",
+    "triangular_solve",
+))  # fmt: skip
+
+
 def _write(key: str, target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape, and then its order in memory too."""
     if target._array.shape != array.shape:
         if target._array.size and key not in _table()["resized silently"]:
             warn_of_resizing(target, array.shape)
         target._array = resized(target._array, array.shape)
-        if not array.flags.c_contiguous and (key.startswith("linalg.") or _table()["tests"].get(key) is None):
+        if not array.flags.c_contiguous and (
+            key.startswith("linalg.") or key in BY_COLUMNS or key not in _table()["tests"]
+        ):
             target._array = array.astype(target._array.dtype, order="K")
     target._array[...] = array
     bump(target)

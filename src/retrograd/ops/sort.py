@@ -81,9 +81,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 @surface(quick=argsort_block, guard=WHOLE)
-def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
