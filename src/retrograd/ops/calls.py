@@ -36,7 +36,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         special = innermost(tensors)
         if special is not None:
             if out is not None:
-                raise special.refuse_out(op)
+                raise special.refuse_out(op.shown)
             return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
@@ -438,7 +438,7 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
     outs = out if isinstance(out, tuple) else (out,)
     special = innermost(outs)
     if special is not None:
-        raise special.refuse_out(op)
+        raise special.refuse_out(op.shown)
     graded = op.has_rules and op.result is None
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
@@ -467,15 +467,20 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warn(
-                f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
-                f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
-                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            )
+            warn_of_resizing(target, array.shape)
         target._array = resized(target._array, array.shape)
     target._array[...] = array
     bump(target)
+
+
+def warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Warn that an output which held something takes another shape."""
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
+        f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+        "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing "
+        "it, inplace, to zero elements with t.resize_(0).",
+    )
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:
