@@ -152,12 +152,15 @@ def run(
     if op.kind == "pointwise":
         arrays, target = _promoted(op, np, tensors, arrays, into)
     inputs = arrays
+    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     if op.opmath:
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
         if short:
+            others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
+            if op.kind != "pointwise" and any([each != short[0] for each in others]):
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
-    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     with numpy.errstate(all="ignore"):
         try:
             result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
@@ -165,9 +168,24 @@ def run(
             if op.kind == "pointwise":
                 raise broadcast_error(tensors) or error from None
             raise
+        except RuntimeError:
+            if inputs is not arrays:  # it may name dtypes
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
+            raise
         if target is not None:
             result = _retype(op, result, target)
     return tuple(arrays), result
+
+
+def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
+    """Let the kernel say what it has against short floats beside other numbers, before all have 32 bits."""
+    with numpy.errstate(all="ignore"):
+        try:
+            op.kernel(np, *arrays, *params, **keywords)
+        except RuntimeError:
+            raise
+        except Exception:  # NumPy's, of what it can not calculate with short floats
+            return
 
 
 def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
