@@ -80,7 +80,18 @@ OURS = {
     "is_multithreading_enabled",
     "AccumulateGrad",
     "set_retain_grad_last",
+    "draw",
+    "explain",
+    "memory",
+    "tracing",
+    "watch_leaks",
     "ComplexFloatTensor",
+    "AcceleratorError",
+    "OutOfMemoryError",
+    "default_generators",
+    "has_half",
+    "has_magma",
+    "matmul",
     "ComplexDoubleTensor",
 }
 

@@ -14,7 +14,8 @@ import pytest
 
 import retrograd
 from retrograd import shim
-from retrograd.core.absent import LEFT_OUT, PAGE, absent, torch_name, why_absent
+from retrograd.core.absent import PAGE, absent, torch_name, why_absent
+from retrograd.core.left_out import LEFT_OUT
 
 
 @pytest.fixture

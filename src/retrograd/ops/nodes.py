@@ -42,7 +42,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     every = op.saved()
     kept = every if only is None else [each for each in every if only in each.rules]
     slots: list[str] = []
-    body: dict[str, Any] = {"__module__": "builtins"}
+    body: dict[str, Any] = {"__module__": "builtins", "operation": op}
     for each in kept:
         slots += [f"s_{each.name}", f"c_{each.name}", f"v_{each.name}"] if _is_array(each) else [f"s_{each.name}"]
     for each in every:
@@ -161,7 +161,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
-        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
+        "__name__": None,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
@@ -260,6 +260,7 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
         written += 1  # a surface with two quick ways has two
         filename = f"{whole[:-1]} {written}>"
+    space[where.MARK] = True  # its frames are the package's
     exec(compile(source, filename, "exec"), space)
     linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
