@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import quiet, where
+from . import overriding, quiet, where
 from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -105,6 +105,7 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
 def _loaded(module_name: str, name: str, source: str) -> Any:
     """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
     found: Any = importlib.import_module("." + source, module_name)
+    where.mark_package()
     if name != source:
         found = getattr(found, name)
         setattr(sys.modules[module_name], name, found)
@@ -152,6 +153,7 @@ def _belongs(namespace: dict[str, Any]) -> None:
     that was loaded for it, too.
     """
     namespace[where.MARK] = True
+    overriding.watch.loaded()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
         where.mark_package()
         quiet.hush()

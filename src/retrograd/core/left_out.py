@@ -59,6 +59,8 @@ LEFT_OUT = {
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
         Tensor.index native_norm autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.profiler\.(EnforceUnique|KinetoStepTracker|Profiler(Config|State)) autograd\.Profiler(Config|State|Event)
+        profiler\.(ExecutionTraceObserver|KinetoStepTracker|RecordScope|is_fbcode)
         autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
     "storages by type": r"(cuda\.)?\w*(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
@@ -69,7 +71,9 @@ LEFT_OUT = {
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
-        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen) accelerator\.Graph
+        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
+        accelerator\.Graph
+        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
         cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
