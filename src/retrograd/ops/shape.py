@@ -451,6 +451,8 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+    if len({each._array.shape for each in tensors}) < 2:
+        return tensors
     error = broadcast_error(tensors)
     if error is not None:
         raise error
