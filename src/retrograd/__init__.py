@@ -53,6 +53,7 @@ if _typing.TYPE_CHECKING:
         __config__,
         _tensor_str,
         accelerator,
+        amp,
         backends,
         cpu,
         cuda,
@@ -72,6 +73,7 @@ if _typing.TYPE_CHECKING:
         version,
         xpu,
     )
+    from .amp import GradScaler, autocast
     from .func import vmap
     from .serialization import load, save
     from .settings import *
@@ -92,6 +94,13 @@ bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
 _COMING = {
+    "amp": ("GradScaler", "autocast"),
+    "amp.autocast_mode": (
+        "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
+        "set_autocast_gpu_dtype",
+    ),
     "func": ("vmap",),
     "serialization": ("load", "save"),
     "settings": (
@@ -103,7 +112,7 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "_tensor_str", "accelerator", "backends", "cpu", "cuda", "fft", "func", "linalg", "mps", "mtia", "nn",
+    "__config__", "_tensor_str", "accelerator", "amp", "backends", "cpu", "cuda", "fft", "func", "linalg", "mps", "mtia", "nn",
     "optim", "random", "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}

@@ -69,7 +69,8 @@ LEFT_OUT = {
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
-        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen) accelerator\.Graph
+        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
+        accelerator\.Graph
         cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
