@@ -6,6 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
+from . import _C as _C
 from . import autograd
 from .core import absent as _absent
 from .core import devices as _devices
@@ -112,9 +113,32 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "_tensor_str", "accelerator", "amp", "backends", "cpu", "cuda", "fft", "func", "linalg", "mps", "mtia", "nn",
-    "optim", "random", "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
-)  # fmt: skip
+    "__config__",
+    "_tensor_str",
+    "accelerator",
+    "amp",
+    "backends",
+    "cpu",
+    "cuda",
+    "distributions",
+    "fft",
+    "func",
+    "linalg",
+    "mps",
+    "mtia",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "random",
+    "serialization",
+    "signal",
+    "special",
+    "torch_version",
+    "utils",
+    "version",
+    "xpu",
+)
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]

@@ -76,7 +76,7 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
     Args:
         module_name: of the module.
         later: names that come with a module below it, loaded when the first of them is asked for; the module's own name
-            stands for itself: ``{"nn": "nn", "load": "serialization"}``.
+            stands for itself: ``{"nn": "nn", "load": "serialization"}``. One that begins with a dot stands beside it.
 
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
@@ -103,8 +103,9 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
 
 
 def _loaded(module_name: str, name: str, source: str) -> Any:
-    """What a module shows as ``name``, from a module below it; it is an attribute of the module from now on."""
-    found: Any = importlib.import_module(f"{module_name}.{source}")
+    """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
+    found: Any = importlib.import_module("." + source, module_name)
+    where.mark_package()
     if name != source:
         found = getattr(found, name)
         setattr(sys.modules[module_name], name, found)

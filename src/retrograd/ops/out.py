@@ -18,7 +18,8 @@ def refuse_grad(name: str, out: Any, tensors: Sequence[Any]) -> None:
             if isinstance(each, Tensor) and each.requires_grad:
                 raise RuntimeError(
                     f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of "
-                    "the arguments requires grad."
+                    "the arguments requires grad. Remedy: take the result as it is returned, or call it under "
+                    "torch.no_grad()."
                 )
 
 

@@ -355,6 +355,8 @@ def isin(
         kwargs.get("element") if elements is None else elements,
         kwargs.get("test_element") if test_elements is None else test_elements,
     ]
+    if not any(isinstance(each, Tensor) for each in given):
+        raise TypeError("one of the two is a tensor")
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
     for each in given:
         if isinstance(each, Tensor) and each._array.dtype.kind in "bc":
