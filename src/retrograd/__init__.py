@@ -56,10 +56,12 @@ if _typing.TYPE_CHECKING:
         accelerator,
         amp,
         backends,
+        compiler,
         cpu,
         cuda,
         fft,
         func,
+        jit,
         linalg,
         mps,
         mtia,
@@ -75,6 +77,7 @@ if _typing.TYPE_CHECKING:
         xpu,
     )
     from .amp import GradScaler, autocast
+    from .compiler import compile
     from .func import vmap
     from .serialization import load, save
     from .settings import *
@@ -95,6 +98,7 @@ bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
 _COMING = {
+    "compiler": ("compile",),
     "amp": ("GradScaler", "autocast"),
     "amp.autocast_mode": (
         "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
@@ -114,15 +118,19 @@ _COMING = {
 }  # fmt: skip
 _PARTS = (
     "__config__",
+    "_dynamo",
+    "_inductor",
     "_tensor_str",
     "accelerator",
     "amp",
     "backends",
+    "compiler",
     "cpu",
     "cuda",
     "distributions",
     "fft",
     "func",
+    "jit",
     "linalg",
     "mps",
     "mtia",
