@@ -129,7 +129,7 @@ class Plan:
         if self.loops is not None:
             shape = (self.channels, *self.kernel, len(x), last - first, *self.out[1:])
             made = buffer[: math.prod(shape)].reshape(shape)
-            self.loops.columns(x, self.how, first, made)
+            self.loops.columns(np.ascontiguousarray(x), self.how, first, made)
             return made.reshape(self.groups, -1, math.prod(shape[3:]))
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
