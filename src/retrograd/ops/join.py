@@ -18,9 +18,8 @@ from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
-from .calls import write_array
+from ..kernels.fast import LARGE, looped
 from .interpret import innermost
-from .out import refuse_grad, written
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -138,7 +137,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
             [1., 1.],
             [1., 1.]])
     """
-    if out is None and not kwargs and dim.__class__ is int:
+    if not kwargs and dim.__class__ is int:
         try:
             return _joined(tensors, _of_one_kind(tensors), dim)
         except Exception:
@@ -158,14 +157,6 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     _check_sizes(arrays, full[0], at)
     np = module_of(full[0])
     joined = np.ascontiguousarray(np.concatenate(full, at))
-    if out is not None:
-        if not dtypes.can_cast(dtypes.of(joined.dtype), out.dtype):
-            raise TypeError(
-                "torch.cat(): input types can't be cast to the desired output type " + dtypes.scalar_name(out.dtype)
-            )
-        refuse_grad("cat", out, given)
-        write_array(out, joined)
-        return out
     result = wrap(joined)
     result._node = node = _place(CatBackward, given, joined)
     if node is not None:
@@ -209,7 +200,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is None and (arrays := _of_one_kind(tensors)):
+    if arrays := _of_one_kind(tensors):
         shape = arrays[0].shape
         at = dim if dim >= 0 else dim + len(shape) + 1
         for each in arrays:
@@ -230,9 +221,6 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"{list(each.shape)} at entry {position}"
             )
     at = dimension(dim, arrays[0].ndim + 1)
-    if out is not None:
-        refuse_grad("stack", out, given)
-        return written(out, wrap(_stack(arrays, at)))
     return _side_by_side(given, arrays, at)
 
 
@@ -578,6 +566,8 @@ def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # that is for the surface
+    if self.size >= LARGE and (large := looped("choose", self, other, condition)) is not None:
+        return large
     try:
         return np.where(condition, self, other)
     except ValueError:
