@@ -76,7 +76,9 @@ def main():
             optimizer.step()
             losses.append(loss.item())
             if (step + 1) % 50 == 0:
-                tqdm.write(f"step {step + 1:4d}   loss {losses[-1]:.4f}   sums wholly right {100 * right(model, LENGTH):5.1f} %")
+                tqdm.write(
+                    f"step {step + 1:4d}   loss {losses[-1]:.4f}   sums wholly right {100 * right(model, LENGTH):5.1f} %"
+                )
     except KeyboardInterrupt:
         file = chosen.folder / "adding.pt"
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "losses": losses}, file)

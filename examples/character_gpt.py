@@ -109,7 +109,9 @@ def main():
             each.load_state_dict(kept[name])
         losses, begun = kept["losses"], len(kept["losses"])
     weights = sum(each.numel() for each in model.parameters())
-    print(f"{len(text)} letters of {len(letters)} kinds, {weights} weights; guessing blindly: {math.log(len(letters)):.2f}")
+    print(
+        f"{len(text)} letters of {len(letters)} kinds, {weights} weights; guessing blindly: {math.log(len(letters)):.2f}"
+    )
     start = time.perf_counter()
     try:
         for step in tqdm(range(begun, chosen.steps), initial=begun, total=chosen.steps, leave=False):

@@ -75,7 +75,9 @@ def main():
                 optimizer.step()
             with torch.no_grad():
                 said = model(person, film)
-                both = [(said - rating)[part].square().mean().sqrt().item() for part in (slice(shown), slice(shown, None))]
+                both = [
+                    (said - rating)[part].square().mean().sqrt().item() for part in (slice(shown), slice(shown, None))
+                ]
             errors.append(both)
             if (epoch + 1) % 5 == 0:
                 tqdm.write(f"epoch {epoch + 1:2d}   off by {both[0]:.3f} where it was told, by {both[1]:.3f} elsewhere")
