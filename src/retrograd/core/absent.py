@@ -51,7 +51,7 @@ def torch_name(module_name: str) -> str:
 def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
-    >>> why_absent("torch.jit.script")
+    >>> why_absent("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
     'not in retrograd; see ...differences.md'
@@ -105,6 +105,7 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
 def _loaded(module_name: str, name: str, source: str) -> Any:
     """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
     found: Any = importlib.import_module("." + source, module_name)
+    where.mark_package()
     if name != source:
         found = getattr(found, name)
         setattr(sys.modules[module_name], name, found)

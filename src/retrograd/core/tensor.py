@@ -259,6 +259,13 @@ class Tensor:
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
+    is_ipu = property(lambda self: False, doc="False.")
+    is_maia = property(lambda self: False, doc="False.")
+    is_mtia = property(lambda self: False, doc="False.")
+    is_vulkan = property(lambda self: False, doc="False.")
+    is_xla = property(lambda self: False, doc="False.")
+    is_sparse_csr = property(lambda self: False, doc="False: there are no sparse tensors here.")
+    grad_dtype = property(lambda self: self.dtype, doc="The dtype of the tensor's gradient: the tensor's own.")
     name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
 

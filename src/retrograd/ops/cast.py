@@ -482,39 +482,6 @@ def _reduce(self: Tensor, protocol: int) -> Any:
     )
 
 
-class UntypedStorage:
-    """The memory of a tensor, as ``Tensor.untyped_storage()`` gives it: its address and its size in bytes."""
-
-    __module__ = "torch.storage"
-
-    def __init__(self, array: Any) -> None:
-        self._memory = memory_of(array)
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._memory)
-
-    def nbytes(self) -> int:
-        """How many bytes the memory has."""
-        return int(self._memory.nbytes)
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self) -> devices.device:
-        """Where the memory is."""
-        return devices.device_of(self._memory)
-
-
-@surface(function=False)
-def untyped_storage(input: Tensor) -> UntypedStorage:
-    """The memory in which the tensor lies."""
-    return UntypedStorage(input._array)
-
-
-surface(function=False, name="storage")(untyped_storage)
-
-
 @surface()
 def is_nonzero(input: Tensor) -> bool:
     """Whether the only element of the tensor is not zero."""

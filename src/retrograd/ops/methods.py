@@ -36,6 +36,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     join,
     linalg,
     losses,
+    memory,
     normalise,
     oldtypes,
     operators,
