@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes
+from ..core import devices, dtypes, overriding
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
 from ..core.reasons import explained
@@ -18,6 +18,7 @@ from ..core.tensor import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    leaf_of,
     memory_of,
     preserve_format,
     wrap,
@@ -454,19 +455,19 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
 
 def _shallow(self: Tensor) -> Tensor:
-    out = _like(self, self._array)
-    out._cell = self._cell
-    out.requires_grad_(self.requires_grad)
+    with overriding.switched(overriding.MODES):  # before it has its attributes
+        out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """A tensor from what a pickle holds."""
-    made = wrap(array) if cls is None else _like(object.__new__(cls), wrap(array)._array)
+    made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
-    made.requires_grad_(requires_grad)
+    with overriding.switched(overriding.MODES):
+        made.requires_grad_(requires_grad)
     made.__dict__.update(attributes)
     return made
 
