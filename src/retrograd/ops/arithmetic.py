@@ -8,7 +8,7 @@ from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE, looped
 from .calls import modify
-from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
+from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
@@ -211,10 +211,7 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     return div_(input, other)
 
 
-@pointwise(
-    no_derivative("floor_divide"), no_derivative("floor_divide"), backward="NotImplemented",
-    refuses=("div_floor_cpu", "bc"),
-)  # fmt: skip
+@pointwise(no_slope, no_slope, backward="NotImplemented", refuses=("div_floor_cpu", "bc"))  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
@@ -249,7 +246,7 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    None, no_derivative("remainder"), name="remainder_of_number", backward="NotImplemented",
+    None, lambda F, g, self, other: -g * F.floor(self / other), name="remainder_of_number", backward="NotImplemented",
     function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
