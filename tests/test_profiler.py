@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 import threading
+import types
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -272,7 +273,7 @@ def test_shapes_tell_calls_apart() -> None:
     found = {str(e.input_shapes): e.count for e in p.key_averages(group_by_input_shape=True) if e.key == "aten::mul"}
     assert found == {"[[2, 4], [4]]": 1, "[[3, 4], [4]]": 2}
     cat = next(event for event in p.events() if event.name == "aten::cat")
-    assert cat.input_shapes == [[]] and cat.structured_input_shapes == [[[1], [2]]]
+    assert cat.input_shapes == [[], []] and cat.structured_input_shapes == [[[1], [2]], []]
     assert next(e for e in p.key_averages() if e.key == "aten::mul").input_shapes == ""
 
 
@@ -331,6 +332,31 @@ def test_floating_point_operations_are_counted() -> None:
     flops = {event.key: event.flops for event in p.key_averages() if event.flops}
     assert flops == {"aten::mm": 120, "aten::bmm": 240, "aten::addmm": 144, "aten::mul": 12, "aten::add": 12,
                      "aten::conv2d": 2 * 2 * 4 * 4 * 4 * 27}  # fmt: skip
+
+
+def test_a_gpu_is_measured_by_marks_in_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mark:
+        """Stands for an event of CUDA's: each is passed a millisecond after the one before."""
+
+        passed = 0
+
+        def record(self) -> None:
+            Mark.passed += 1
+            self.at = Mark.passed
+
+    device = types.SimpleNamespace(synchronize=lambda: None)
+    cuda = types.SimpleNamespace(Event=Mark, Device=lambda: device, get_elapsed_time=lambda a, b: b.at - a.at)
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    monkeypatch.setattr("retrograd.core.devices.gpu_count", lambda: 1)
+    x = torch.ones(2)
+    with profile() as p, record_function("block"):
+        x.exp()
+        x.sin()
+    by_name = {event.name: event for event in p.events()}
+    assert by_name["block"].device_time_total == 5000 and by_name["block"].self_device_time_total == 3000
+    assert by_name["aten::exp"].self_device_time_total == 1000
+    table = p.key_averages().table(sort_by="cuda_time_total")
+    assert "Self CUDA %    CUDA total  CUDA time avg" in table and "CUDA time total: 5.000ms" in table
 
 
 def test_traces_for_tensorboard(tmp_path: Path) -> None:

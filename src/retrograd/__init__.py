@@ -54,11 +54,14 @@ if _typing.TYPE_CHECKING:
         __config__,
         _tensor_str,
         accelerator,
+        amp,
         backends,
+        compiler,
         cpu,
         cuda,
         fft,
         func,
+        jit,
         linalg,
         mps,
         mtia,
@@ -73,6 +76,8 @@ if _typing.TYPE_CHECKING:
         version,
         xpu,
     )
+    from .amp import GradScaler, autocast
+    from .compiler import compile
     from .func import vmap
     from .serialization import load, save
     from .settings import *
@@ -93,6 +98,14 @@ bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
 _COMING = {
+    "compiler": ("compile",),
+    "amp": ("GradScaler", "autocast"),
+    "amp.autocast_mode": (
+        "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
+        "set_autocast_gpu_dtype",
+    ),
     "func": ("vmap",),
     "serialization": ("load", "save"),
     "settings": (
@@ -104,9 +117,9 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "_tensor_str", "accelerator", "backends", "cpu", "cuda", "distributions", "fft", "func", "linalg", "mps",
-    "mtia", "nn", "optim", "overrides", "profiler", "random", "serialization", "signal", "special", "torch_version",
-    "utils", "version", "xpu",
+    "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
+    "distributions", "fft", "func", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler", "random",
+    "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

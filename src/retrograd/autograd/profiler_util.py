@@ -188,6 +188,8 @@ class FunctionEvent(FormattedTimesMixin):
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
         """How long it took on the GPU, with what happened inside."""
+        if self.is_async or not self.use_device:
+            return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
         return inside + sum(kernel.duration for kernel in self.kernels)
 

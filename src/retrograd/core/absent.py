@@ -51,7 +51,7 @@ def torch_name(module_name: str) -> str:
 def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
-    >>> why_absent("torch.jit.script")
+    >>> why_absent("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
     'not in retrograd; see ...differences.md'

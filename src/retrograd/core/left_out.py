@@ -37,7 +37,8 @@ LEFT_OUT = {
     # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
     # symbols for sizes, no operators for its control flow.
     "compiling and exporting programs": r"""
-        jit compiler? export fx onnx package utils\.cpp_extension jiterator cond while_loop
+        export fx onnx package utils\.cpp_extension jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
+        compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
         (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
         LiteScriptModule CompilationUnit AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
         DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FileCheck FunctionSchema
@@ -100,7 +101,7 @@ def patterns() -> dict[str, re.Pattern[str]]:
 def reason(name: str) -> str | None:
     """Why a name, as it is written after ``torch.``, is left out on purpose; None if it is not.
 
-    >>> reason("jit.script")
+    >>> reason("onnx.export")
     'compiling and exporting programs'
     """
     return next((what for what, names in patterns().items() if names.fullmatch(name)), None)

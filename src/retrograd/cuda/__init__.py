@@ -157,4 +157,4 @@ __all__ = [
     "has_half", "has_magma", "init", "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported",
     "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {"amp": "amp"}), listed(globals())

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from . import large
+from . import looped
 from .layout import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
@@ -49,7 +49,7 @@ class Plan:
         """Find the loops for images of the two arrays that are given, if there are any."""
         if len(self.kernel) == 2 and not self.empty:
             size = math.prod(self.out) * self.batch * max(self.outputs, self.channels)
-            self.loops = large.loops("windows", size, a, b)
+            self.loops = looped.loops("windows", size, a, b)
             if self.loops is not None:
                 self.limit = LONG_BLOCK
 

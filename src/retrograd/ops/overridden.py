@@ -14,8 +14,8 @@ What PyTorch hands over of its functions, and how, is recorded in ``overridden.t
 from __future__ import annotations
 
 import ast
-import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import CodeType, FunctionType
@@ -223,8 +223,8 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 def _module(place: str) -> Any:
-    """A part of the package, loaded if it was not yet."""
-    return importlib.import_module(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
+    """The module, if it is loaded."""
+    return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:

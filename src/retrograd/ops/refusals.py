@@ -22,6 +22,7 @@ from ..core.tensor import Tensor
 from . import signatures
 from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
+from .out import into
 from .overridden import Overridable, overridable
 from .promote import broadcast_error
 from .shown import ShownAsParsed
@@ -194,9 +195,10 @@ def _write(function: FunctionType) -> None:
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
         _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
-        _known=frozenset(target.__kwdefaults__ or ()),
+        _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
+    takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
     loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
@@ -208,6 +210,7 @@ def _write(function: FunctionType) -> None:
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
         if loose
         else "",
+        *(_given_out(space["space"], names) if takes_out else []),
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
         f"        if {missing}: raise TypeError" if missing and loose else "",
@@ -224,6 +227,17 @@ def _write(function: FunctionType) -> None:
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
+    """Lines for a call with ``out=``, which methods do not have."""
+    if space == "Tensor":
+        return ["        if 'out' in _named: raise TypeError"]
+    given = "".join(f"{each}, " for each in names)
+    return [
+        "        if _named and _named.get('out') is not None:",
+        f"            return _into(_call, _space, _name, [{given}*_rest], _named)",
+    ]
 
 
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
@@ -243,7 +257,9 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         try:
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError
-            return apply(op, given, params, out)
+            if out is not None:
+                return into(lambda *given: apply(op, given, params), space, name, given, {"out": out})
+            return apply(op, given, params)
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}

@@ -243,10 +243,10 @@ class profile(_KinetoProfile):
     >>> for event in prof.key_averages(group_by_input_shape=True):
     ...     print(event.key, event.count, event.input_shapes)
     model_inference 1 []
-    aten::ones 1 [[], []]
+    aten::ones 1 [[], [], [], [], []]
     aten::linear 1 [[3, 4], [2, 4], [2]]
     aten::t 1 [[2, 4]]
-    aten::addmm 1 [[2], [3, 4], [4, 2]]
+    aten::addmm 1 [[2], [3, 4], [4, 2], [], []]
 
     See https://docs.pytorch.org/docs/stable/profiler.html.
     """

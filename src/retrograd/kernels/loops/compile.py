@@ -64,6 +64,18 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
         return njit(made, **options)
 
 
+class InOrder(Loop):
+    """A loop whose rounds depend on each other: it runs on one thread."""
+
+    def __call__(self, first: Any, *rest: Any) -> None:
+        self._for_one(first, *rest)
+
+
+def loop_in_order(function: Callable[..., None]) -> InOrder:
+    """Compile a loop for one thread."""
+    return InOrder(function, EXACT)
+
+
 def loop(function: Callable[..., None]) -> Loop:
     """Compile a loop whose arithmetic is done as it is written."""
     return Loop(function, EXACT)

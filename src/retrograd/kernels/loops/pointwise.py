@@ -197,9 +197,9 @@ def choose(x: Any, y: Any, condition: Any, out: Any) -> None:
 
 
 @loop
-def choose_number(x: Any, condition: Any, y: Any, out: Any) -> None:
-    for i in prange(x.size):
-        out[i] = x[i] if condition[i] else y
+def fill_where(g: Any, condition: Any, value: Any, out: Any) -> None:
+    for i in prange(condition.size):
+        out[i] = value if condition[i] else at(g, i)
 
 
 @loop

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from .core.absent import absent, listed
+from ..core.absent import absent, listed
 
 
 class Stream:
@@ -111,4 +111,4 @@ def get_capabilities() -> Mapping[str, Any]:
 
 __all__ = ["Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities",
            "is_available", "is_initialized", "set_device", "stream", "synchronize"]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {"amp": "amp"}), listed(globals())
