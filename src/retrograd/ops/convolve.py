@@ -168,8 +168,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
 
 
 def _type_name(kind: Any) -> str:
-    name = dtypes.scalar_name(dtypes.of(kind))
-    return f"CPU{name}Type" if name in ("BFloat16", "ComplexFloat", "ComplexDouble") else f"torch.{name}Tensor"
+    return dtypes.old_name(dtypes.of(kind))
 
 
 def _check_shapes(
@@ -181,6 +180,9 @@ def _check_shapes(
         ("groups", (groups,), 1),
     ):  # fmt: skip
         if min(values) < least:
+            if name == "dilation" and not transposed:
+                shown = [1, *values] if len(values) == 1 else list(values)
+                raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
             raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
     lead = f"Given {f'transposed={1}' if transposed else f'groups={groups}'}, "
     if input.ndim != weight.ndim:

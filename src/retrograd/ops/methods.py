@@ -96,7 +96,7 @@ def install() -> None:
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
-    for name in ("is_contiguous", "stride"):
+    for name in ("is_contiguous", "stride", "data_ptr", "element_size", "retain_grad", "detach_"):
         setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
     for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:
