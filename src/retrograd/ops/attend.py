@@ -121,7 +121,7 @@ def _as_summand(mask: Tensor, dtype: Any) -> Tensor:
 
 def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, is_causal: bool) -> None:
     arrays = query._array, key._array, value._array
-    if is_causal and mask is not None:
+    if is_causal and mask is not None and query._array.ndim != 4:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if len({each.dtype for each in arrays}) > 1:
         names = [c_name(each.dtype) for each in arrays]

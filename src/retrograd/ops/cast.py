@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -542,7 +543,7 @@ def typename(obj: Any) -> str:
     """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
     if isinstance(obj, Tensor):
         return type_name(obj)
-    kind = obj if isinstance(obj, dtype.__class__) else obj.__class__
+    kind: Any = obj if inspect.isclass(obj) else obj.__class__
     return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
 
 

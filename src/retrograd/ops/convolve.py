@@ -180,9 +180,6 @@ def _check_shapes(
         ("groups", (groups,), 1),
     ):  # fmt: skip
         if min(values) < least:
-            if name == "dilation" and not transposed:
-                shown = [1, *values] if len(values) == 1 else list(values)
-                raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
             raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
     lead = f"Given {f'transposed={1}' if transposed else f'groups={groups}'}, "
     if input.ndim != weight.ndim:

@@ -54,7 +54,7 @@ def explain(
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is None:
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
-    if said is None and space in ("nn", "Tensor") and name in GIVEN_ON:
+    if said is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
         said = _given_on_said(name, target, args, named)
     if said is not None:
         return TypeError(said)
