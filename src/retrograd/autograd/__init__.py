@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,9 @@ from ..core.modes import (
     set_multithreading_enabled,
 )
 from ..core.node import nobody
-from ..core.reasons import made
+from ..core.reasons import explained, made
 from ..core.tensor import Tensor, wrap
+from ..core.timed import timed
 from ..core.where import brief, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
@@ -48,6 +50,11 @@ class Variable(metaclass=_EveryTensor):
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
+
+
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch's old function, which only says what to use."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 
 def _several(value: Any) -> tuple[Any, ...]:
@@ -77,7 +84,8 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
         else:
             roots.append((place, first._array if isinstance(first, Tensor) else first))
     if len(grads) < len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+        text = f"got {len(outputs)} tensors and {len(grads)} gradients"
+        raise RuntimeError(explained(text, "give one for each tensor, None where it is 1"))
     return roots
 
 
@@ -85,9 +93,14 @@ def _why_not(out: Any) -> str:
     """Why a tensor has no place in a graph, as far as it can be told, and what to do."""
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
+    tracing = sys.modules.get(f"{__name__}.remembering")  # loaded only if a program has used it
+    told = tracing.remembered_of(out) if tracing is not None and isinstance(out, Tensor) else None
+    if told is not None:
+        return f". It was {told.why}. Remedy: requires_grad_() the inputs before computing it, and have it recorded."
     return (
         ". It is a leaf, or was computed from nothing that requires gradients, or where nothing is recorded (torch.no_grad(), "
-        ".detach(), a backward pass without create_graph=True). Remedy: requires_grad_() the inputs before computing it."
+        ".detach(), a backward pass without create_graph=True); torch.autograd.tracing() remembers where. Remedy: "
+        "requires_grad_() the inputs before computing it."
     )
 
 
@@ -95,6 +108,7 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
+@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.like(out)
@@ -111,7 +125,11 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
             return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
         if dtype.kind == "c":
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            text = f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+            text += _called(index, array, place)
+            raise RuntimeError(
+                explained(text, "reduce it to a real number, as by .abs(), or give the gradient that arrives")
+            )
         return module_of(array).ones(array.shape, dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
@@ -124,6 +142,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {given.dtype} and output[{index}] has a dtype of {out.dtype}."
+            f"{_called(index, array, place)} Remedy: give a gradient of {out.dtype}."
         )
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
 
@@ -184,7 +203,7 @@ def _backward(
     if runs() and any(each.strict for each in runs()):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
-            "functorch.vjp instead or call backward() outside of functorch transforms."
+            "functorch.vjp instead or call backward() outside of functorch transforms. Remedy: use torch.func.grad within."
         )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
@@ -325,8 +344,8 @@ def _gradients_of(
     places = [_place(each) for each in given]
     if None in places:
         raise RuntimeError(
-            f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
-            "it before computing the output."
+            f"One of the differentiated Tensors does not require grad (input {places.index(None)})"
+            f"{_why_not(given[places.index(None)])}"
         )
     if runs() and innermost([*outs, *given, *grads]) is not None:
         arrived = solve(outs, given, grads, keep, create_graph)
@@ -402,14 +421,15 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
             )
         if not given._array.shape[0]:
             raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
-        expected = graph.like(out).shape if isinstance(out, graph.GradientEdge) else out.shape
+        like = graph.like(out) if isinstance(out, graph.GradientEdge) else out
+        expected = like.shape
         if given.shape[1:] != expected:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
                 "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
                 f"mismatch was detected: grad_output[{index}] has a shape of {given.shape[2:]} and output[{index}] has a "
                 f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
-                "using vmap."
+                f"using vmap.{_called(index, like._array, _place(out))} Remedy: stack the gradients along a first dimension."
             )
     sizes = [each._array.shape[0] for each in grads]
     if len(set(sizes)) > 1:
@@ -420,9 +440,12 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
+#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+_PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
+_LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())

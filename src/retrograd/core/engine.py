@@ -83,7 +83,7 @@ def _tell_place(error: Exception) -> None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _sweep.__code__:
             place = frame.f_locals.get("place") or frame.f_locals.get("previous")
-        elif frame.f_code is _finish_leaf.__code__:
+        elif frame.f_globals is globals() and "leaf" in frame.f_locals:
             place = frame.f_locals["leaf"]
     note(error, place)
 
@@ -395,7 +395,7 @@ def _finish_leaf(
             result = hook(leaf.variable)
             if result is not None:
                 _check_hook(hook, result, leaf.variable)
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
 

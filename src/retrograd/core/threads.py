@@ -33,7 +33,7 @@ LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 
 
 def get_num_threads() -> int:
-    """How many threads a large matrix product may use: what NumPy's BLAS says (everything else runs in one).
+    """How many threads a large calculation may use: what NumPy's BLAS says.
 
     Where the library can not be asked (Apple's Accelerate), what ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS`` say,
     else the number of processors.
@@ -45,11 +45,11 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Let large matrix products use so many threads, from now on and in the whole process.
+    """Let large calculations use so many threads, from now on and in the whole process.
 
-    The BLAS under NumPy is told, and SciPy's own copy of it: at once if it is loaded, else through the environment
-    variable ``OPENBLAS_NUM_THREADS``, which it (and any process started from here) reads when it is. Where the library
-    can not be told, a warning says so and nothing changes. Raises RuntimeError for anything but a positive int.
+    The package's own loops follow it, the BLAS under NumPy is told, and SciPy's own copy of it: at once if it is loaded,
+    else through the environment variable ``OPENBLAS_NUM_THREADS``, which it (and any process started from here) reads
+    when it is. Where the library can not be told, a warning says so. Raises RuntimeError for anything but a positive int.
 
     >>> import retrograd as torch
     >>> before = torch.get_num_threads()
@@ -58,7 +58,9 @@ def set_num_threads(num: int) -> None:
     1
     >>> torch.set_num_threads(before)
     """
-    count = _positive("set_num_threads", num)
+    count = _chosen["count"] = _positive("set_num_threads", num)
+    for follower in followers:
+        follower()
     controls = list(_controls())
     if not controls:
         warn("the library under NumPy can not be told how many threads to use")
@@ -67,6 +69,18 @@ def set_num_threads(num: int) -> None:
         tell(count)
     if "scipy.linalg" not in sys.modules:
         os.environ["OPENBLAS_NUM_THREADS"] = str(count)
+
+
+_chosen: dict[str, int] = {}
+#: Called after another number has been chosen.
+followers: list[Callable[[], None]] = []
+
+
+def limit() -> int:
+    """How many threads the package's own loops use: as many as products of matrices."""
+    if not _chosen:
+        _chosen["count"] = get_num_threads()
+    return _chosen["count"]
 
 
 def get_num_interop_threads() -> int:

@@ -14,6 +14,7 @@ import numpy
 from ..core import devices
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..kernels.fast import LARGE, looped
 from ..kernels.floats import widened
 from .arithmetic import abs as absolute
 from .arithmetic import div_true
@@ -62,6 +63,11 @@ def _no_bend(F: Any, g: Any) -> Any:
 @_slope()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
     """``grad_output`` where ``self`` is positive, else ``negative_slope`` times it."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
+    ):
+        return large
     return np.where(self > 0, grad_output, grad_output * negative_slope)
 
 
@@ -76,6 +82,8 @@ leaky_relu_backward.derivative(
 )  # fmt: skip
 def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
     """Each element where it is positive, else ``negative_slope`` times it."""
+    if self.size >= LARGE and (large := looped("leaky_relu", self, numbers=(negative_slope,))) is not None:
+        return large
     if 0 < negative_slope <= 1:
         return np.maximum(self, self * negative_slope)
     return np.where(self > 0, self, self * negative_slope)
@@ -336,6 +344,8 @@ def _logistic(np: Any, x: Any) -> Any:
 @_slope()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """The gradient of ``x * sigmoid(x)``."""
+    if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
+        return large
     share = _logistic(np, self)
     return grad_output * (share * (1 + self * (1 - share)))
 
@@ -352,7 +362,8 @@ silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self)
 @_hidden(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
 def silu_block(np: Any, self: Any, /) -> Any:
     """``x * sigmoid(x)``."""
-    return self / (1 + np.exp(-self))
+    large = looped("silu", self) if self.size >= LARGE else None
+    return self / (1 + np.exp(-self)) if large is None else large
 
 
 @_shown(quick=silu_block)
@@ -465,6 +476,8 @@ def _exact(approximate: str) -> bool:
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
     """The gradient of gelu."""
     if approximate == "none":
+        if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
+            return large
         density = np.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
         return grad_output * (_cdf(np, self) + self * density)
     square = self * self
@@ -491,7 +504,8 @@ gelu_backward.derivative(
 def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
     """``x`` times the probability that a normal variable is below it; ``approximate="tanh"``: a formula near it."""
     if _exact(approximate):
-        return self * _cdf(np, self)
+        large = looped("gelu", self) if self.size >= LARGE else None
+        return self * _cdf(np, self) if large is None else large
     return 0.5 * self * (1 + np.tanh(ROOT * self * (1 + CUBIC * self * self)))
 
 

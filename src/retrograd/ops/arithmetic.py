@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
+from ..kernels.fast import LARGE, looped
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
 from .table import pointwise, surface
@@ -25,6 +26,10 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
+    if alpha.__class__ is float and getattr(self, "size", 0) >= LARGE and getattr(other, "dtype", None) is self.dtype:
+        large = looped("add_scaled", self, other, numbers=(alpha,))
+        if large is not None:
+            return large
     return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
 
 
@@ -411,6 +416,8 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """``self + weight * (end - self)`` with a number."""
     if weight.__class__ is complex or not -0.5 < weight < 0.5:
         return lerp_tensor.op.kernel(np, self, end, weight)
+    if self.size >= LARGE and (large := looped("lerp", self, end, numbers=(weight,))) is not None:
+        return large
     return self + weight * (end - self)
 
 
@@ -455,6 +462,10 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
+    if self.size >= LARGE and value.__class__ in (int, float):
+        large = looped("addcmul", self, tensor1, tensor2, numbers=(value,))
+        if large is not None:
+            return large
     if value == 1:
         return self + tensor1 * tensor2
     return self + np.asarray(value).astype(self.dtype) * tensor1 * tensor2

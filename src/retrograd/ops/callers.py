@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any
 
 from ..core.where import RAISE
+from ..kernels.fast import LARGE
 from .operation import arguments
 
 INLINE, FIRST = "inline", "first"
@@ -307,8 +308,10 @@ class Text:
         """What must hold for a result to be calculated (nothing: an empty string), and the expression that does it."""
         op, call = self.op, self.kernel()
         if op.ufunc is not None:
-            plain = self.at_defaults()
-            return "", self.ufunc() + (f" if {plain} else {call}" if plain else "")
+            plain, done = self.at_defaults(), self.ufunc()
+            if op.large is not None:
+                done = f"({done} if _a0.size < {LARGE} else {done.replace('ufunc', 'large', 1)})"
+            return "", done + (f" if {plain} else {call}" if plain else "")
         if op.inline is None:
             return "", call
         guard, inlined = (self.said(each) for each in op.inline[:2])
@@ -412,6 +415,9 @@ class Text:
         if op.ufunc is not None:
             # What a user has made of NumPy's warnings: an error that comes when all is written.
             direct = ["try: " + self.ufunc("out=_a0"), "except Warning: pass"]
+            if op.large is not None:
+                loop = self.ufunc("out=_a0").replace("ufunc", "large", 1)
+                direct = [f"if _a0.size < {LARGE}:", *_lines(*direct), f"else: {loop}"]
             ways.insert(0, (" and ".join(filter(None, [f"not ({self.strange()})", self.at_defaults()])), direct))
         found: list[str] = []
         for condition, way in ways:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core import anomaly, devices, dtypes, where
+from ..core import anomaly, devices, dtypes, overriding, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
@@ -69,26 +69,41 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], o
     return apply_operator(op, taken, params)
 
 
+def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """``apply`` for the operator ``name``, of which a foreign class may say by ``__torch_function__`` what it gives."""
+
+    def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+        result = apply(op, tensors, params, out)
+        return overridden(name, tensors) if result is NotImplemented else result
+
+    return slow
+
+
+def overridden(name: str, operands: tuple[Any, ...]) -> Any:
+    """What the operator ``name`` gives if an operand has a ``__torch_function__`` of which nobody had heard."""
+    return getattr(Tensor, name)(*operands) if overriding.notice(operands, Tensor) else NotImplemented
+
+
 def belongs(value: Any) -> bool:
     """Whether ``value`` can be an operand of an operator of tensors."""
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
-def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """``function`` as an operator: NotImplemented for an operand of a foreign class."""
+def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
+    """``function`` as the operator ``name``: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
         try:
             if other.__class__ in NUMBERS or isinstance(other, Tensor):
                 return function(input, other)
             if not belongs(other):
-                return NotImplemented
+                return overridden(name, (input, other))
             return function(input, other.item() if isinstance(other, numpy.generic) else other)
         except Exception as error:
             raise where.brief(error) or error from None
 
-    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
-    operator.__name__ = operator.__qualname__ = function.__name__
+    operator.__code__ = operator.__code__.replace(co_name=name)
+    operator.__name__ = operator.__qualname__ = name
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
 
@@ -325,7 +340,9 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             shared = isinstance(source, Tensor) and source._array is value
             cell = source._cell if shared else FIXED
             if cell is None:
-                raise RuntimeError(INFERENCE_SAVED)
+                raise RuntimeError(
+                    f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
+                )
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
             if hooks is not None and isinstance(source, Tensor):
@@ -345,6 +362,7 @@ INFERENCE_SAVED = (
     "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
     "use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
+NO_INFERENCE = "Remedy: clone() it first, or make it under torch.no_grad() instead of torch.inference_mode()."
 
 
 def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, edges: Any) -> Any:
@@ -443,7 +461,7 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
             f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
+            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)

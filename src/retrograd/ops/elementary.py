@@ -10,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
+from ..kernels.fast import LARGE, looped, multiply
 from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch
@@ -29,10 +30,12 @@ F: Any = TENSORS
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
+    large = self.size >= LARGE
     if exponent == 2:
-        return np.multiply(self, self)
+        return multiply(self, self) if large else np.multiply(self, self)
     if exponent == 3:
-        return self * self * self
+        cube = looped("cube", self) if large else None
+        return self * self * self if cube is None else cube
     kind = self.dtype.kind
     if exponent == 0 and kind != "b":
         ones = np.empty_like(self)
@@ -210,6 +213,8 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
     """The square of numbers that are no booleans, element by element."""
+    if self.size >= LARGE:
+        return multiply(self, self)
     return np.multiply(self, self)
 
 
@@ -241,12 +246,16 @@ def sqrt(np: Any, self: Any, /) -> Any:
 @pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
 def rsqrt(np: Any, self: Any, /) -> Any:
     """One over the square root, element by element."""
+    if self.size >= LARGE and (large := looped("rsqrt", self)) is not None:
+        return large
     return np.divide(1, np.sqrt(self))
 
 
 @pointwise(lambda F, g, out: -g * out * out, floats=True)
 def reciprocal(np: Any, self: Any, /) -> Any:
     """One over each element."""
+    if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
+        return large
     return np.divide(1, self)
 
 
@@ -393,6 +402,8 @@ def cosh(np: Any, self: Any, /) -> Any:
 @op(function=False, method=False)
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
     """``slope * (1 - value * value)``: the gradient of tanh as one operation, for graphs of gradients."""
+    if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
+        return large
     return slope * np.subtract(1, np.multiply(value, value))
 
 
@@ -455,6 +466,8 @@ for _inverse in (asinh, acosh, atanh):
 @op(function=False, method=False)
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
     """``slope * (1 - value) * value``: the gradient of sigmoid as one operation, for graphs of gradients."""
+    if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
+        return large
     return slope * np.subtract(1, value) * value
 
 
@@ -472,12 +485,16 @@ def sigmoid(np: Any, self: Any, /) -> Any:
     >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
     tensor([0.2689, 0.5000, 0.7311])
     """
+    if self.size >= LARGE and (large := looped("sigmoid", self)) is not None:
+        return large
     return np.reciprocal(1 + np.exp(np.negative(self)))
 
 
 @op(function=False, method=False, opmath=True)
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
     """``grad_output`` where ``self`` is above ``threshold``, else 0."""
+    if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
+        return large
     return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
 
 
@@ -500,6 +517,8 @@ def relu(np: Any, self: Any, /) -> Any:
         raise RuntimeError("Boolean inputs not supported for relu")
     if kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
+    if self.size >= LARGE and (large := looped("relu", self)) is not None:
+        return large
     return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 stays what it is
 
 

@@ -23,6 +23,7 @@ from ..core.node import AccumulateGrad, Output, next_number
 from ..core.packing import before_writing
 from ..core.tensor import Tensor, new, share_memory
 from ..core.views import current, rebase, view_of, views_of
+from ..kernels.fast import for_ufunc
 from .callers import Front, Text
 from .nodes import FIXED, compiled, counted, full_class, node_class
 from .operation import MISSING
@@ -32,12 +33,14 @@ from .promote import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     """Give a public function of ``op`` its own code, which leaves to ``slow`` what is not the common case."""
     op.ufunc, op.united = ufunc_of(op), {}
+    op.large = for_ufunc(op.ufunc)
     taken = taken_by(op)
     front = slow if isinstance(slow, Front) else None
     space = function.__globals__
     over: bool = space["over"]
     space.update(
-        slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, np=numpy, ndarray=numpy.ndarray,
+        slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, large=op.large, np=numpy,
+        ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from ..core.devices import module_of
+from ..core.overriding import DISABLED
 from ..core.tensor import Tensor, new, wrap
 
 _runs: ContextVar[tuple[Run, ...]] = ContextVar("runs", default=())
@@ -72,6 +73,7 @@ class Interpreted(Tensor):
     """A tensor whose class says what operations do with it; ``level`` says which acts first (the highest)."""
 
     __slots__ = ()  # so that an instance may become a plain tensor
+    __torch_function__ = DISABLED
     level: Any
 
     @abstractmethod

@@ -18,6 +18,7 @@ from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
+from ..kernels.fast import LARGE, looped
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
@@ -565,6 +566,8 @@ def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # that is for the surface
+    if self.size >= LARGE and (large := looped("choose", self, other, condition)) is not None:
+        return large
     try:
         return np.where(condition, self, other)
     except ValueError:

@@ -120,7 +120,7 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
         shown = key.replace(".", "_") if name == "itself" else name
         raise RuntimeError(
             f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
+            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
         )
 
 

@@ -9,6 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
 from ..core.views import bump, check_in_place, check_partial_overlap
+from ..kernels.fast import LARGE, looped
 from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
@@ -198,6 +199,8 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and storable(value, self.dtype):
+        if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
+            return large
         out = self.copy()
         out[mask] = value
         return out

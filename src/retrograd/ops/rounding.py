@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -9,6 +10,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import converted
 from ..core.tensor import Tensor
+from ..kernels.fast import LARGE, looped
 from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
 from .table import op, pointwise, surface
@@ -143,6 +145,21 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
     return (x >= low) if high is None else (x >= low) & (x <= high)
 
 
+@op(function=False, method=False, backward="WhereBackward0")
+def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
+    """``grad_output`` where ``self`` is within the bounds, else 0."""
+    if self.size >= LARGE and self.dtype.kind == "f":
+        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
+        if (large := looped("within", grad_output, self, numbers=bounds)) is not None:
+            return large
+    return np.where(_in_bounds(self, min, max), grad_output, np.zeros((), grad_output.dtype))
+
+
+clamp_backward.derivative(
+    grad_output=lambda F, g, self, min, max: F.clamp_backward(g, self, min, max), self=lambda F, g: F.zeros_as(g)
+)
+
+
 def _clamp_over(x: Any, low: Any, high: Any) -> None:
     """Clamp an array of floats in place."""
     found = x
@@ -153,7 +170,7 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
 
 
 @pointwise(
-    lambda F, g, self, min, max: F.where_else(_in_bounds(self, min, max), g),
+    lambda F, g, self, min, max: F.clamp_backward(g, self, min, max),
     name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
     over=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
@@ -161,6 +178,10 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.size >= LARGE and self.dtype.kind == "f":
+        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
+        if bounds[0] <= bounds[1] and (large := looped("clamp", self, numbers=bounds)) is not None:
+            return large
     if min is not None:
         self = np.maximum(self, _limit(np, min, self.dtype))
     return self if max is None else np.minimum(self, _limit(np, max, self.dtype))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
+from ..kernels.fast import LARGE, looped
 from .table import op, pointwise
 
 # -- Rules -----------------------------------------------------------------------------------------------------------
@@ -44,6 +45,8 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with ``value`` where ``mask`` is true."""
+    if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
+        return large
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
 
 
@@ -53,6 +56,8 @@ masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, ma
 @op(function=False, method=False, backward="WhereBackward0")
 def where_else(np: Any, condition: Any, self: Any, /) -> Any:
     """``self`` where ``condition`` is true, else 0."""
+    if self.size >= LARGE and (large := looped("keep", self, condition)) is not None:
+        return large
     return np.where(condition, self, np.zeros((), self.dtype))
 
 

@@ -13,7 +13,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import scanning
+from ..kernels import large, scanning
+from ..kernels.fast import LARGE
 from ..kernels.picking import flipped
 from .along import WHOLE
 from .arithmetic import add, mul, sub
@@ -62,6 +63,8 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
+    if x.size >= LARGE and (found := large.running(x, dim, ufunc is np.multiply)) is not None:
+        return found
     longer = _LONGER.get(x.dtype.char)
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
@@ -78,7 +81,10 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    found = scanning.sum_from_the_end(self, dim)
+    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if found is None else found
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))

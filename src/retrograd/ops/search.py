@@ -342,6 +342,8 @@ def isin(
     ]
     if not all(isinstance(each, (Tensor, bool, int, float, complex, numpy.generic)) for each in given):
         raise TypeError("elements must be Tensors or numbers")
+    if not any(isinstance(each, Tensor) for each in given):
+        raise TypeError("one of the two is a tensor")
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
     for each in given:
         if isinstance(each, Tensor) and each._array.dtype.kind in "bc":

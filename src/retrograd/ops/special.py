@@ -15,6 +15,7 @@ from ..core import dtypes
 from ..core.tensor import Tensor
 from ..kernels import polynomials
 from ..kernels import special as kernels
+from ..kernels.fast import LARGE, looped
 from ..kernels.special import special
 from .calls import modify
 from .rules import not_implemented
@@ -176,6 +177,8 @@ def igammac(np: Any, self: Any, other: Any, /) -> Any:
 @pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
 def erf(np: Any, self: Any, /) -> Any:
     """The error function: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to each element."""
+    if self.size >= LARGE and (large := looped("erf", self)) is not None:
+        return large
     return special(np, "erf", self)
 
 

@@ -17,6 +17,7 @@ How a declaration becomes a fast function is the business of ``generate.py`` and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -31,6 +32,7 @@ from .generate import specialise
 from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .shown import Shown
+from .signatures import PREFIXES
 
 
 class Operation(Protocol):
@@ -254,10 +256,16 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return refusals.guarded(function, space, name)
 
 
-def publish(namespace: dict[str, Any], space: str) -> None:
-    """Put the public forms of its functions in a module that names them in ``__all__``."""
+def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
+    """Put the public forms of its functions in a module that names them in ``__all__``.
+
+    ``shared``: those that are the functions of the package itself (which is loaded before its parts).
+    """
+    door = vars(sys.modules[str(__package__).partition(".")[0]])
     for name in namespace["__all__"]:
-        namespace[name] = public_form(namespace[name], space, name)
+        made = namespace[name] = door[name] if name in shared else public_form(namespace[name], space, name)
+        if name not in shared and made.__class__ is FunctionType and space in PREFIXES:
+            made.__name__ = PREFIXES[space] + name  # as PyTorch's are called
 
 
 def renamed(function: Any, shown: str) -> Any:
@@ -274,16 +282,17 @@ def variant(function: Any, **changes: Any) -> Op:
     return op
 
 
-def operator_form(function: Any) -> Any:
-    """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
+def operator_form(function: Any, name: str) -> Any:
+    """What stands for ``function`` as the operator ``name``: NotImplemented, not an error, for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
-        return _fronted(front.before_operator(calls.guarded(front.target)), function.__name__, OPERATOR)
+        return _fronted(front.before_operator(calls.guarded(front.target, name)), name, OPERATOR)
     if op is None:
-        return calls.guarded(function)
+        return calls.guarded(function, name)
     if function.over:
-        return _stub(op, calls.apply_in_place_operator, OPERATOR, over=True)
-    return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator, OPERATOR)
+        return _stub(op, calls.operating(calls.apply_in_place_operator, name), OPERATOR, name, over=True)
+    apply = calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator
+    return _stub(op, calls.operating(apply, name), OPERATOR, name)
 
 
 __all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",

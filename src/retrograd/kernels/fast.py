@@ -1,0 +1,208 @@
+"""Compiled loops for large arrays: Numba (the extra ``[fast]``) is looked for when a large array first asks, not before.
+
+Who asks gets None where there is no Numba, or arrays are such that there is no loop for them, and calculates in NumPy.
+Knows no operation. The loops themselves are in ``kernels/loops``.
+
+Note [Threads of loops]. Numba runs loops on OpenMP's threads where there are such (Linux: libgomp), else on a pool of
+its own, which must not be asked by two Python threads at once. After a loop OpenMP's threads wait awake for the next, by
+default for some milliseconds, in which NumPy's matrix products would find a core taken: they are told to go to sleep
+after a fraction of one. After a fork OpenMP's threads are gone, and loops run in the child's only thread.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy
+
+from ..core import threads
+
+F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+BOOL = numpy.dtype(numpy.bool_)
+#: From so many elements on it is worth to ask: a sum of two arrays is as fast in NumPy below that, and a small program
+#: should not load a compiler for more.
+LARGE = 1 << 15
+#: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
+WAKING = 1 << 18
+#: How often OpenMP's threads look for work before they sleep: for about a quarter of a millisecond.
+PATIENCE = "10000"
+
+
+@cache
+def available() -> bool:
+    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off."""
+    return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
+
+
+@cache
+def loops(topic: str) -> Any:
+    """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
+    return import_module(f"retrograd.kernels.loops.{topic}")
+
+
+def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
+    """What the loop ``name`` makes of ``arrays`` element by element, laid out as they are: new, of dtype ``kind``, or ``out``.
+
+    The arrays are of one dtype, but for booleans; ``numbers`` are given to the loop in the dtype of the first. None if
+    there is no loop for such arrays: they must be NumPy's, of one shape and one order in memory, or (a sum's gradient)
+    such that all elements are the same one.
+    """
+    first = arrays[0]
+    dtype, shape, plain = first.dtype, first.shape, True
+    if (dtype is not F32 and dtype is not F64) or not available():
+        return None
+    for array in arrays:
+        if array.__class__ is not numpy.ndarray or array.shape != shape:
+            return None
+        if array.dtype is not dtype and array.dtype is not BOOL:
+            return None
+        if not array.flags.carray:
+            plain = False
+    if plain and (out is None or out.flags.carray):
+        found = numpy.empty(shape, kind or dtype) if out is None else out
+        lines = [*arrays, found] if len(shape) == 1 else [array.reshape(-1) for array in (*arrays, found)]
+    else:
+        model = next((array for array in arrays if any(array.strides)), None)
+        if model is None:
+            return None
+        found = numpy.empty_like(model, kind or dtype) if out is None else out
+        lines = in_lines(model, *arrays, found)
+        if not lines:
+            return None
+    last = lines.pop()
+    (LOOPS.get(name) or _find(name))(*lines, *[dtype.type(number) for number in numbers], last)
+    return found
+
+
+LOOPS: dict[str, Any] = {}
+
+
+def _find(name: str) -> Any:
+    LOOPS[name] = getattr(loops("pointwise"), name)
+    return LOOPS[name]
+
+
+def in_lines(model: Any, *arrays: Any) -> list[Any]:
+    """Arrays as lines in the order in which ``model`` lies in memory, constant ones as numbers; none if they lie otherwise."""
+    order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
+    lines = []
+    for array in arrays:
+        if not any(array.strides):
+            lines.append(array[(0,) * array.ndim])
+            continue
+        line = array.transpose(order)
+        if not line.flags.carray:
+            return []
+        lines.append(line.reshape(-1))
+    return lines
+
+
+#: The loops that do what ufuncs of NumPy do; those of two arrays have a form for an array and a number.
+UFUNCS = {
+    numpy.add: "add", numpy.subtract: "subtract", numpy.multiply: "multiply", numpy.divide: "divide",
+    numpy.negative: "negative", numpy.absolute: "absolute", numpy.sqrt: "sqrt", numpy.exp: "exp",
+    numpy.maximum: "maximum", numpy.minimum: "minimum",
+}  # fmt: skip
+
+
+def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
+    """What calculates a ufunc of large arrays, called as it is; None if nothing does so better than it."""
+    name = UFUNCS.get(ufunc)
+    if name is None:
+        return None
+
+    numbered = f"{name}_number"
+
+    def calculate(first: Any, *second: Any, out: Any = None) -> Any:
+        other = second[0] if second else None
+        if not second:
+            found = looped(name, first, out=out)
+        elif other.__class__ is numpy.ndarray and other.ndim:
+            found = looped(name, first, other, out=out)
+        elif other.__class__ is not numpy.ndarray or other.dtype is first.dtype:
+            found = looped(numbered, first, numbers=second, out=out)
+        else:
+            found = None
+        return ufunc(first, *second, out=out) if found is None else found
+
+    return calculate
+
+
+multiply = for_ufunc(numpy.multiply) or numpy.multiply
+
+# -- Running loops -------------------------------------------------------------------------------------------------------
+
+
+class Running:
+    """What is known of the threads on which loops run.
+
+    ``layer``: the library that makes them, when they have been made. ``simple``: there is nothing to be asked before a
+    loop runs on all of them.
+    """
+
+    def __init__(self) -> None:
+        self.layer, self.simple, self.forked = "", False, False
+        self.busy = threading.Lock()
+        self.told = threading.local()
+
+    def together(self, loop: Callable[..., None], size: int, args: tuple[Any, ...]) -> bool:
+        """Run a loop on all threads; False if it is to be run on this one."""
+        count = threads.limit()
+        if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
+            return False
+        if getattr(self.told, "count", 0) != count:
+            self._tell(count)
+        if self.layer in ("omp", "tbb"):
+            loop(*args)
+            return True
+        if not self.busy.acquire(blocking=False):
+            return False
+        try:
+            if self.layer:
+                loop(*args)
+            else:
+                self._first(loop, args)
+        finally:
+            self.busy.release()
+        return True
+
+    def _tell(self, count: int) -> None:
+        import numba
+
+        most = numba.config.NUMBA_NUM_THREADS
+        numba.set_num_threads(min(count, most))
+        self.told.count = count
+        self.simple = count >= most and self.layer in ("omp", "tbb") and not self.forked
+
+    def _first(self, loop: Callable[..., None], args: tuple[Any, ...]) -> None:
+        """Run the first loop of all: the threads are made, and it turns out which library makes them."""
+        import numba
+
+        asked = [name for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY") if name in os.environ]
+        if not asked:
+            os.environ["GOMP_SPINCOUNT"] = PATIENCE
+        try:
+            loop(*args)
+        finally:
+            if not asked:
+                del os.environ["GOMP_SPINCOUNT"]
+        self.layer = numba.threading_layer()
+        self._tell(threads.limit())
+        threads.followers.append(self._count_changed)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _count_changed(self) -> None:
+        self.simple = False
+
+    def _after_fork(self) -> None:
+        self.forked, self.simple, self.busy = True, False, threading.Lock()
+
+
+RUNNING = Running()

@@ -1,0 +1,86 @@
+"""How a loop is compiled: when it is first called, for all threads or for one, and kept on disk.
+
+A loop is a function of arrays that writes its results into arrays. It is written for ``prange``, whose rounds the threads
+share, and must not depend on their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+from zlib import crc32
+
+from numba import njit
+
+from ..fast import RUNNING
+
+#: What may be done to arithmetic: a product and a sum rounded once. Nothing is assumed of nan and infinity.
+EXACT = frozenset({"contract"})
+#: The same for sums: their order is free, so that several are added up side by side. Smaller errors, not larger ones.
+SUMS = EXACT | {"reassoc", "nsz"}
+
+
+class Loop:
+    """A loop for large arrays: called with arrays of the dtypes for which it is then compiled."""
+
+    def __init__(self, function: Any, flags: frozenset[str]) -> None:
+        self.function, self.flags = function, flags
+        self.__doc__ = function.__doc__
+
+    def __call__(self, first: Any, *rest: Any) -> None:
+        if RUNNING.simple:
+            self._for_all(first, *rest)
+        elif not RUNNING.together(self._for_all, first.size, (first, *rest)):
+            self._for_one(first, *rest)
+
+    @cached_property
+    def _for_all(self) -> Any:
+        return _compiled(self.function, self.flags, True)
+
+    @cached_property
+    def _for_one(self) -> Any:
+        return _compiled(self.function, self.flags, False)
+
+
+@cache
+def _version() -> str:
+    """A digest of all loops: what one of them calls may stand in another file, at which Numba does not look."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return f"{crc32(b''.join(file.read_bytes() for file in files)):08x}"
+
+
+def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
+    made = FunctionType(function.__code__, function.__globals__, function.__name__)
+    made.__module__ = function.__module__
+    # Numba keeps what it has compiled under this name.
+    made.__qualname__ = f"{function.__name__}_{'all' if parallel else 'one'}_{_version()}"
+    options = {"nogil": True, "error_model": "numpy", "fastmath": set(flags), "parallel": parallel}
+    try:
+        return njit(made, cache=True, **options)
+    except RuntimeError:  # no folder in which anything could be kept
+        return njit(made, **options)
+
+
+class InOrder(Loop):
+    """A loop whose rounds depend on each other: it runs on one thread."""
+
+    def __call__(self, first: Any, *rest: Any) -> None:
+        self._for_one(first, *rest)
+
+
+def loop_in_order(function: Callable[..., None]) -> InOrder:
+    """Compile a loop for one thread."""
+    return InOrder(function, EXACT)
+
+
+def loop(function: Callable[..., None]) -> Loop:
+    """Compile a loop whose arithmetic is done as it is written."""
+    return Loop(function, EXACT)
+
+
+def loop_of_sums(function: Callable[..., None]) -> Loop:
+    """Compile a loop in which sums may be added up in any order."""
+    return Loop(function, SUMS)
