@@ -278,6 +278,13 @@ def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
     """Lines for a call with ``out=``, which methods do not have."""
     if space == "Tensor":
         return ["        if 'out' in _named: raise TypeError"]
+    if "out" in names:  # which may stand without a name here; what comes after it is given by name
+        before, after = names[: names.index("out")], names[names.index("out") :]
+        return [
+            "        if out is not None:",
+            f"            _named = {{**_named, {', '.join(f'{each!r}: {each}' for each in after)}}}",
+            f"            return _into(_call, _space, _name, [{', '.join(before)}], _named)",
+        ]
     given = "".join(f"{each}, " for each in names)
     return [
         "        if _named and _named.get('out') is not None:",
