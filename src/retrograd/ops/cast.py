@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,6 +69,8 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
     """The tensor itself if its elements lie one after the other, else a copy for which they do."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
+    if not isinstance(memory_format, contiguous_format.__class__):
+        raise TypeError("a memory format must be a torch.memory_format")
     check_rank(input._array.ndim, memory_format)
     if memory_format is not preserve_format and input.is_contiguous(memory_format=memory_format):
         return input
@@ -514,7 +517,7 @@ def typename(obj: Any) -> str:
     """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
     if isinstance(obj, Tensor):
         return type_name(obj)
-    kind = obj.__class__
+    kind: Any = obj if inspect.isclass(obj) else obj.__class__
     return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
 
 

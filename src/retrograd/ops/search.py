@@ -25,6 +25,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     tensor([[1],
             [2]])
     """
+    if as_tuple.__class__ is not bool:
+        raise TypeError("as_tuple must be a bool")
     if as_tuple:
         found = nonzero(input if input._array.ndim else input.unsqueeze(0))
         return unbind(found, 1)
@@ -346,6 +348,8 @@ def isin(
         kwargs.get("element") if elements is None else elements,
         kwargs.get("test_element") if test_elements is None else test_elements,
     ]
+    if not all(isinstance(each, (Tensor, bool, int, float, complex, numpy.generic)) for each in given):
+        raise TypeError("elements must be Tensors or numbers")
     if not any(isinstance(each, Tensor) for each in given):
         raise TypeError("one of the two is a tensor")
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
