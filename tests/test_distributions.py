@@ -352,6 +352,33 @@ def test_a_cache_gives_back_what_a_value_came_from(transform: Any) -> None:
     assert T.TanhTransform().inv(y).isinf()
 
 
+# -- Under vmap ------------------------------------------------------------------------------------------------------
+
+
+def test_draws_and_densities_under_vmap() -> None:
+    shapes = torch.tensor([0.5, 2.0, 3.0])
+
+    def draw(shape: Any) -> Any:
+        return D.Gamma(shape, torch.ones(())).rsample()
+
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.vmap(draw)(shapes)
+    torch.manual_seed(0)
+    slopes = torch.vmap(torch.func.grad(draw), randomness="different")(shapes)
+    torch.manual_seed(0)
+    drawn = D.Gamma(shapes.clone().requires_grad_(), 1.0)
+    (expected,) = torch.autograd.grad(drawn.rsample().sum(), drawn.concentration)
+    assert torch.equal(slopes, expected)
+    both = torch.vmap(lambda shape, x: D.Gamma(shape, torch.ones(())).log_prob(x))(shapes, shapes)
+    assert torch.allclose(both, D.Gamma(shapes, 1.0).log_prob(shapes))
+    with pytest.raises(ValueError, match="to be within the support"):
+        torch.vmap(lambda x: D.Gamma(shapes, torch.ones(3)).log_prob(x))(-shapes)
+    weights = torch.ones(4, 3)
+    first = torch.func.grad(lambda weight: D.Dirichlet(weight).rsample()[0])
+    found = torch.vmap(first, randomness="different")(weights)
+    assert found.shape == (4, 3) and (found[:, 0] > 0).all() and (found[:, 1:] < 0).all()
+
+
 # -- Loading ---------------------------------------------------------------------------------------------------------
 
 

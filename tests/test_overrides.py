@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+import subprocess
 import sys
 import threading
 import warnings
@@ -121,6 +122,21 @@ def test_code_that_is_written_meanwhile_stays() -> None:
         assert torch.sigmoid(torch.zeros(1)) == 0.5 and torch.tanh(torch.zeros(1)) == 0
     """
     exec(program, {})
+
+
+def test_modules_that_are_loaded_later_look_too() -> None:
+    program = """if True:
+        import sys
+        import retrograd as torch
+        class My(torch.Tensor): pass
+        assert "retrograd.fft" not in sys.modules and "retrograd.nn" not in sys.modules
+        x = My([1.0, 2.0])
+        made = x + 1, torch.fft.fft(x), torch.nn.functional.relu(x), torch.linalg.norm(x), torch.special.erf(x)
+        assert [type(each) for each in made] == [My] * 5
+        with torch.overrides.BaseTorchFunctionMode():
+            assert torch.nn.functional.relu.__code__.co_filename == "<looking for overrides>"
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:

@@ -6,6 +6,7 @@ How operations look for overrides is written in ``ops/overridden.py``, whom they
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -164,6 +165,8 @@ def is_tensor_like(inp: Any) -> bool:
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
     """All that is handed over, by what is handed over."""
+    for place in overridden.PLACES:
+        importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [each for name, each in overridden.every().items() if not name.startswith(("inside.", "autograd."))]
     return {each.func if each.property else each.function: each for each in every}
 

@@ -10,6 +10,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -230,7 +231,7 @@ def _of_operation(op: Any) -> Any:
     name = _OVERLOAD.sub("", op.name)
     if name in INSIDE or op.name in INSIDE:
         return INSIDE.get(op.name) or INSIDE[name]
-    public = name in FUNCTIONS or name in METHODS or name in vars(sys.modules["retrograd.nn.functional"])
+    public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
     if public or name.endswith(("_backward", "_backward_data")):
         return named(name)
     said = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)).lower()

@@ -17,7 +17,15 @@ from ..core import devices, dtypes, where
 from ..core.absent import absent, listed
 from . import timing
 from .operation_counts import flops_of
-from .profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent, FunctionEventAvg
+from .profiler_util import (
+    MEMORY_EVENT_NAME,
+    DeviceType,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    MemRecordsAcc,
+    ProfilerActivity,
+)
 from .traces import write
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -373,6 +381,9 @@ def kineto_available() -> bool:
     return True
 
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "kineto_available", "profile", "record_function"]
+__all__ = [
+    "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc", "ProfilerActivity", "kineto_available",
+    "profile", "record_function",
+]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
 where.mark_package()

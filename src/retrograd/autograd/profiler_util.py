@@ -25,6 +25,20 @@ class DeviceType(Enum):
         return f"DeviceType.{self.name}"
 
 
+class ProfilerActivity(Enum):
+    """What to watch: the CPU, or NVIDIA's GPU as well."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+
+    def __str__(self) -> str:
+        return f"ProfilerActivity.{self.name}"
+
+
 class Interval:
     """From ``start`` to ``end``, in microseconds."""
 
@@ -400,7 +414,7 @@ _begins: Callable[[Any], Any] = lambda record: record[0].start_ns()  # noqa: E73
 
 __all__ = [
     "DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
-    "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "StringTable",
+    "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "ProfilerActivity", "StringTable",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
 mark_package()

@@ -30,6 +30,7 @@ from ..core.levels import LEVEL
 from ..core.node import AccumulateGrad, Output, next_number
 from ..core.tensor import Tensor
 from ..core.timed import TIMED
+from ..ops.nodes import TIMED as TIMED_CODE
 from ..ops.nodes import UNWRITTEN, compiled
 from ..ops.operation import TENSORS
 from .event_names import full, name_in_rules, names_of_functions
@@ -144,7 +145,7 @@ SEVERAL: Any = "several tensors"
 def described(value: Any) -> tuple[Any, ...]:
     """The shape, strides and dtype of an argument that is a tensor or an array; its value else."""
     array = value._array if isinstance(value, Tensor) else value
-    if hasattr(array, "strides") and hasattr(array, "dtype"):
+    if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
         return array.shape, tuple(each // array.itemsize for each in array.strides), array.dtype
     if value.__class__ in (tuple, list) and value and isinstance(value[0], Tensor):
         return SEVERAL, list(map(described, value))
@@ -176,7 +177,7 @@ def _arrays(value: Any) -> Iterator[Any]:
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
-        elif hasattr(each, "strides") and hasattr(each, "base") and not isinstance(each, numpy.generic):
+        elif hasattr(each, "strides") and hasattr(each, "base") and not isinstance(each, (numpy.generic, type)):
             yield each
         elif each.__class__ in (tuple, list):
             yield from _arrays(each)
@@ -337,23 +338,20 @@ class _State:
         self.run: Callable[..., Any]
 
 
-#: Calls of this code are passed over as first calls are, where an error looks for the call that the user made.
-_LINES = """
-def timed(*args, **kwargs):
-    call = "STATE".begin(args, kwargs)
-    try:
-        result = "STATE".run(*args, **kwargs)
-    except Exception as _error:
-        "STATE".end(call, None, args)
-        _error = "STATE".brief(_error)
-        if _error is None: raise
-        raise _error from _error.__cause__
-    except BaseException:
-        "STATE".end(call, None, args)
-        raise
-    "STATE".end(call, result, args)
-    return result
-""".strip().splitlines()
+_LINES = [
+    "def timed(*args, **kwargs):",
+    "    call = 'STATE'.begin(args, kwargs)",
+    "    try: result = 'STATE'.run(*args, **kwargs)",
+    "    except Exception as _error:",
+    "        'STATE'.end(call, None, args)",
+    "        _error = 'STATE'.brief(_error)",
+    *("        " + each for each in where.RAISE),
+    "    except BaseException:",
+    "        'STATE'.end(call, None, args)",
+    "        raise",
+    "    'STATE'.end(call, result, args)",
+    "    return result",
+]
 
 
 def _code(free: int) -> CodeType:
@@ -361,7 +359,7 @@ def _code(free: int) -> CodeType:
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
-    made: FunctionType = compiled(UNWRITTEN, lines, {}, "outer")(*names)
+    made: FunctionType = compiled(TIMED_CODE, lines, {}, "outer")(*names)
     return made.__code__
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import quiet, where
+from . import overriding, quiet, where
 from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -153,6 +153,7 @@ def _belongs(namespace: dict[str, Any]) -> None:
     that was loaded for it, too.
     """
     namespace[where.MARK] = True
+    overriding.watch.loaded()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
         where.mark_package()
         quiet.hush()

@@ -26,7 +26,7 @@ LEFT_OUT = {
         (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
         Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
         Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
-    "nested tensors": r"(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
+    "nested tensors": r"(?!compiler\.)(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
     "named tensors": r"""
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
@@ -40,8 +40,9 @@ LEFT_OUT = {
         export fx onnx package utils\.cpp_extension jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
         compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
         (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
-        LiteScriptModule CompilationUnit AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
-        DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FileCheck FunctionSchema
+        LiteScriptModule CompilationUnit
+        (testing\.)?FileCheck AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
+        DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FunctionSchema
         Future Gradient Graph(ExecutorState)? IODescriptor JITException ModuleDict Node OperatorInfo ParameterDict
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
@@ -60,6 +61,8 @@ LEFT_OUT = {
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
         Tensor.index native_norm autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.profiler\.(EnforceUnique|KinetoStepTracker|Profiler(Config|State)) autograd\.Profiler(Config|State|Event)
+        profiler\.(ExecutionTraceObserver|KinetoStepTracker|RecordScope|is_fbcode)
         autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
     "storages by type": r"(cuda\.)?\w*(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
@@ -72,6 +75,7 @@ LEFT_OUT = {
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
         backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
         accelerator\.Graph
+        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
         cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig

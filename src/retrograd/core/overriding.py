@@ -60,7 +60,9 @@ def overriding(values: Iterable[Any], ordinary: type | None) -> list[Any]:
 def _enter(value: Any, found: list[Any]) -> None:
     """Put ``value`` at its place among those that are to be asked."""
     kind = value.__class__
-    if any(each.__class__ is kind for each in found):
+    if not found:
+        found.append(value)
+    if any([each.__class__ is kind for each in found]):  # noqa: C419 - faster than a generator
         return
     place = next((i for i, each in enumerate(found) if issubclass(kind, each.__class__)), len(found))
     found.insert(place, value)
@@ -130,6 +132,7 @@ class _Watch:
     """What puts into the functions the code that looks for overrides, and takes it out; ``ops/overridden.py`` sets it."""
 
     look: Callable[[], None] = staticmethod(lambda: None)
+    loaded: Callable[[], None] = staticmethod(lambda: None)  # when a module has been loaded
     rest: Callable[[], None] = staticmethod(lambda: None)
     take: Callable[[type], None] = staticmethod(lambda kind: None)  # a class of tensors as operations take them
 

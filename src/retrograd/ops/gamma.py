@@ -11,7 +11,7 @@ from ..core.tensor import Tensor
 from ..kernels import gamma as draws
 from .random import default_generator
 from .rules import not_implemented
-from .table import op
+from .table import op, pointwise
 
 
 def _check(name: str, alpha: Any) -> None:
@@ -19,15 +19,13 @@ def _check(name: str, alpha: Any) -> None:
         raise dtypes.unsupported(name, alpha.dtype)
 
 
-@op(name="standard_gamma_grad", backward="StandardGammaGradBackward0", function=False, method=False)
+@pointwise(
+    not_implemented("_standard_gamma_grad"), not_implemented("_standard_gamma_grad"),
+    backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
+)  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
     """By how much the draw ``output`` of a gamma distribution moves with its shape ``self``."""
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
-
-
-standard_gamma_grad.derivative(
-    self=not_implemented("_standard_gamma_grad"), output=not_implemented("_standard_gamma_grad")
-)
 
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)

@@ -266,7 +266,9 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     return space[name]
 
 
-UNWRITTEN = "<first call>"
+UNWRITTEN, TIMED = "<first call>", "<timed>"
+#: How the file names of code begin that only stands between a call and the function called.
+PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
 #: All functions whose code is written when they are first called, for those who exchange it (``autograd/timing.py``).
 MADE: list[FunctionType] = []
 

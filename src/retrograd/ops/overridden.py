@@ -232,8 +232,8 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
     nobody = known().names["nobody"]
     every = vars(_module(""))
     for place, shown in PLACES.items():
-        space = vars(_module(place))
-        for name in space["__all__"] if place else every["__all__"]:
+        space = {} if _module(place) is None else vars(_module(place))
+        for name in space.get("__all__", ()):
             full = f"{place}.{name}" if place else name
             function = space.get(name)
             if function.__class__ is not FunctionType or name in UNSEEN:
@@ -260,27 +260,34 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
             yield function, vars(Tensor)[called], f"Tensor.{name}", f"torch.Tensor.{called}"
 
 
-@cache
-def every() -> dict[str, Overridable]:
-    """All that is handed over, by name."""
-    made: dict[int, Overridable] = {}
-    named = {}
-    for function, func, name, shown in public():
-        if id(function) not in made:
-            made[id(function)] = Overridable(function, func, name, shown)
-        named[name] = made[id(function)]
-    return named
-
-
+_named: dict[str, Overridable] = {}
 _looking: list[Overridable] = []
+
+
+def every() -> dict[str, Overridable]:
+    """All that is handed over of the modules that are loaded, by name."""
+    made = {id(each.function): each for each in _named.values()}
+    for function, func, name, shown in public():
+        if name not in _named:
+            if id(function) not in made:
+                made[id(function)] = Overridable(function, func, name, shown)
+            _named[name] = made[id(function)]
+    return _named
 
 
 def look() -> None:
     """Let every public function look for overrides."""
     if not _looking:
-        _looking.extend({id(each): each for each in every().values()}.values())
-        for each in _looking:
+        loaded(True)
+
+
+def loaded(asked: bool = False) -> None:
+    """Let functions of modules that have been loaded look for overrides if the others do."""
+    if asked or _looking:
+        done = {id(each) for each in _looking}
+        for each in {id(each): each for each in every().values() if id(each) not in done}.values():
             each.put_in()
+            _looking.append(each)
 
 
 def rest() -> None:
@@ -292,7 +299,7 @@ def rest() -> None:
 def overridable(space: str, name: str) -> Overridable | None:
     """What is handed over of the function that is called ``name`` in ``space``, if it is."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
-    return every().get(f"{place}{name}")
+    return _named.get(f"{place}{name}")
 
 
 def place_of(name: str) -> Any:
@@ -303,7 +310,8 @@ def place_of(name: str) -> Any:
 
 def at(name: str) -> Any:
     """The function that is called ``name`` below ``torch``, or None."""
-    return vars(place_of(name)).get(name.rpartition(".")[2])
+    place = place_of(name)
+    return None if place is None else vars(place).get(name.rpartition(".")[2])
 
 
 def _take(kind: type) -> None:
@@ -311,6 +319,7 @@ def _take(kind: type) -> None:
         PLAIN.add(kind)
 
 
-overriding.watch.look, overriding.watch.rest, overriding.watch.take = look, rest, _take
+watch = overriding.watch
+watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
 
 __all__ = ["ALL", "MODES", "look", "overridable", "rest"]

@@ -20,7 +20,7 @@ from ..core import overriding, where
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .nodes import UNWRITTEN, compiled, unwritten
+from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
 from .overridden import Overridable, overridable
 from .promote import broadcast_error
@@ -154,7 +154,9 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (frame.f_code.co_filename == UNWRITTEN or frame.f_globals.get("public") in PUBLIC):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC
+    ):
         frame = frame.f_back
     if frame is None:
         return ()

@@ -9,26 +9,12 @@ from enum import Enum
 from typing import Any, Self
 
 from ..autograd import profiler as autograd_profiler
-from ..autograd.profiler_util import EventList
+from ..autograd.profiler_util import EventList, ProfilerActivity
 from ..core import devices
 from ..core.absent import absent, listed
 from ..core.where import mark_package, warn
 
 PROFILER_STEP_NAME = "ProfilerStep"
-
-
-class ProfilerActivity(Enum):
-    """What to watch: the CPU, or NVIDIA's GPU as well."""
-
-    CPU = 0
-    XPU = 1
-    CUDA = 2
-    HPU = 3
-    MTIA = 4
-    PrivateUse1 = 5
-
-    def __str__(self) -> str:
-        return f"ProfilerActivity.{self.name}"
 
 
 class ProfilerAction(Enum):
