@@ -37,7 +37,10 @@ LEFT_OUT = {
     # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
     # symbols for sizes, no operators for its control flow.
     "compiling and exporting programs": r"""
-        export fx onnx package utils\.cpp_extension jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
+        export fx onnx package utils\.cpp_extension
+        jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)\w+|ScriptWarning|last_executed\w+)
+        jit\.(run_frozen\w+|set_module)
+        jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
         compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
         (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
         LiteScriptModule CompilationUnit
@@ -57,6 +60,7 @@ LEFT_OUT = {
         (cudnn|miopen|mkldnn)_\w+ Tensor.to_mkldnn
         batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats|update_stats)""",
     "insides of PyTorch's C++": r"""
+        utils\.benchmark\.(Callgrind\w+|CopyIfCallgrind|FunctionCounts?|Fuzz\w+|Number|ParameterAlias)
         Benchmark\w+ ThroughputBenchmark Capsule DisableTorchFunction\w* DispatchKey(Set)?
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
@@ -80,7 +84,7 @@ LEFT_OUT = {
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
         Tensor.volatile""",
-    "downloads": "hub",
+    "downloads": r"hub utils\.model_zoo",
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 
