@@ -120,18 +120,94 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
     numbered = f"{name}_number"
 
     def calculate(first: Any, *second: Any, out: Any = None) -> Any:
+        if out is not None:
+            return out if _into(name, out, first, second) else ufunc(first, *second, out=out)
         other = second[0] if second else None
         if not second:
-            found = looped(name, first, out=out)
+            found = looped(name, first)
         elif other.__class__ is numpy.ndarray and other.ndim:
-            found = looped(name, first, other, out=out)
+            found = looped(name, first, other) if other.shape == first.shape else broadcast(name, first, other)
         elif other.__class__ is not numpy.ndarray or other.dtype is first.dtype:
-            found = looped(numbered, first, numbers=second, out=out)
+            found = looped(numbered, first, numbers=second)
         else:
             found = None
-        return ufunc(first, *second, out=out) if found is None else found
+        return ufunc(first, *second) if found is None else found
 
     return calculate
+
+
+def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
+    """Calculate in place, if there is a loop for it."""
+    if out is not first or not second:
+        return False
+    other = second[0]
+    if other.__class__ is numpy.ndarray and other.ndim:
+        return other is not first and name in INTO and into(f"{name}_into", first, other)
+    if other.__class__ is numpy.ndarray and other.dtype is not first.dtype:
+        return False
+    return f"{name}_number" in INTO and into(f"{name}_number_into", first, numbers=second)
+
+
+#: What there is in place.
+INTO = {"add", "subtract", "multiply", "divide", "add_number", "multiply_number", "divide_number"}
+
+
+def into(name: str, *arrays: Any, numbers: tuple[Any, ...] = ()) -> bool:
+    """Let the loop ``name`` modify the first of ``arrays``; False if there is none for such arrays."""
+    first = arrays[0]
+    dtype = first.dtype
+    if (dtype is not F32 and dtype is not F64) or not available():
+        return False
+    for array in arrays:
+        if array.__class__ is not numpy.ndarray or array.shape != first.shape or array.dtype is not dtype:
+            return False
+        if not array.flags.carray:
+            return False
+    lines = [array.reshape(-1) for array in arrays]
+    (LOOPS.get(name) or _find(name))(*lines, *[dtype.type(number) for number in numbers])
+    return True
+
+
+BROADCAST = {"add", "subtract", "multiply", "divide"}
+
+
+def broadcast(name: str, x: Any, y: Any) -> Any:
+    """``x`` with a ``y`` that is the same for all rows of ``x``, or for all elements of each row."""
+    if name not in BROADCAST or x.dtype is not y.dtype or x.dtype not in (F32, F64) or y.size >= x.size:
+        return None
+    if not (x.__class__ is y.__class__ is numpy.ndarray and x.flags.carray and y.flags.carray and available()):
+        return None
+    if y.ndim > x.ndim or x.shape[-1] < 16:
+        return None
+    shape = (1,) * (x.ndim - y.ndim) + y.shape
+    if shape[-1] == 1:
+        if any(have not in (1, size) for have, size in zip(shape, x.shape, strict=True)):
+            return None
+        width = x.shape[-1]
+        other: Any = numpy.ascontiguousarray(numpy.broadcast_to(y.reshape(shape)[..., 0], x.shape[:-1])).reshape(-1)
+    else:
+        same = next((k for k, size in enumerate(shape) if size != 1), 0)
+        if shape[same:] != x.shape[same:]:
+            return None
+        width = y.size
+        other = y.reshape(1, -1)
+    out = numpy.empty(x.shape, x.dtype)
+    getattr(loops("rows"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
+    return out
+
+
+def copied(x: Any) -> Any:
+    """A copy of a contiguous array."""
+    found = looped("copy", x) if x.__class__ is numpy.ndarray else None
+    return x.copy() if found is None else found
+
+
+def fill(out: Any, value: Any) -> None:
+    """Let all elements of a contiguous array be ``value``."""
+    if out.size >= LARGE and out.dtype in (F32, F64) and out.__class__ is numpy.ndarray and available():
+        (LOOPS.get("fill") or _find("fill"))(out.reshape(-1), out.dtype.type(value))
+    else:
+        out.fill(value)
 
 
 multiply = for_ufunc(numpy.multiply) or numpy.multiply

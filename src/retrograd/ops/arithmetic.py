@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, looped
+from ..kernels.fast import LARGE, into, looped
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
@@ -14,10 +16,16 @@ from .table import pointwise, surface
 # -- Sums and products -------------------------------------------------------------------------------------------------
 
 
+def _add_scaled(x: Any, y: Any, alpha: float) -> None:
+    """Add ``alpha * y`` to an array of floats, in place."""
+    if x.size < LARGE or y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+        x += y * numpy.asarray(alpha, x.dtype)
+
+
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
-    over=("alpha.__class__ is float", "self += other * asarray(alpha, self.dtype)"),
+    over=("alpha.__class__ is float", "add_scaled(self, other, alpha)", {"add_scaled": _add_scaled}),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
@@ -369,6 +377,8 @@ def sign(np: Any, self: Any, /) -> Any:
         )
     if self.dtype == bool:
         return self.copy()
+    if self.size >= LARGE and self.dtype.kind == "f" and (large := looped("sign", self)) is not None:
+        return large
     found = np.sign(self)
     return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
 
@@ -383,6 +393,8 @@ def sgn(np: Any, self: Any, /) -> Any:
     """The sign of each element; of a complex number the direction (0 for 0)."""
     if self.dtype.kind == "b":
         return self.copy()
+    if self.size >= LARGE and (large := looped("sign", self)) is not None:
+        return large
     if self.dtype.kind != "c":
         return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
     size = np.absolute(self)

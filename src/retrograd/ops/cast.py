@@ -26,6 +26,7 @@ from ..core.tensor import (
 )
 from ..core.where import brief, briefly, warn
 from ..kernels import text
+from ..kernels.fast import LARGE, copied
 from .inner import as_strided_of, to_dtype
 from .promote import OURS
 from .table import op, surface
@@ -34,6 +35,8 @@ from .table import op, surface
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
+    if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
+        return copied(self)
     if memory_format is contiguous_format:
         return np.array(self, order="C")
     if memory_format in CHANNELS:

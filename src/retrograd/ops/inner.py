@@ -8,6 +8,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.views import Geometry, type_string
+from ..kernels.summing import summed
 from .table import op, pointwise
 
 
@@ -36,9 +37,9 @@ def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
     lead = self.ndim - len(size)
     if lead:
-        self = np.add.reduce(self, axis=tuple(range(lead)))
+        self = summed(np, self, tuple(range(lead)), False)
     narrow = tuple(i for i, (have, want) in enumerate(zip(np.shape(self), size, strict=True)) if have != want)
-    return np.add.reduce(self, axis=narrow, keepdims=True) if narrow else self
+    return summed(np, self, narrow, True) if narrow else self
 
 
 sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
