@@ -8,7 +8,7 @@ import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, into, looped
+from ..kernels.fast import LARGE, into, looped, negative
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
 from .table import pointwise, surface
@@ -336,7 +336,7 @@ def neg(np: Any, self: Any, /) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return np.negative(self)
+    return np.negative(self) if self.size < LARGE else negative(self)
 
 
 @pointwise(
