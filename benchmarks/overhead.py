@@ -1,31 +1,12 @@
-"""Microseconds per operation on small tensors, beside PyTorch when it is installed.
+"""Single operations, tutorials' graphs and chains on tensors of 8 float32, where all time is overhead.
 
-    python benchmarks/overhead.py [--rounds 15]
-
-Every row is one piece of work written once, in PyTorch's language, and run on both engines in turn, round by round, so
-that both see the same machine; both use 2 threads. A row's ratio is PyTorch's time divided by retrograd's: the median
-of the rounds, with the quartiles. Needs an otherwise idle machine to mean anything.
+A row's work is measured per operation of it; what is asked is said row by row.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
-
-import retrograd
-
-try:
-    import torch as oracle
-except ImportError:
-    oracle = None
 
 
 def recorded_mul(torch: Any) -> Callable[[], Any]:
@@ -145,7 +126,7 @@ def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
     def make(torch: Any) -> Callable[[], Any]:
         names = {
             "torch": torch, "F": torch.nn.functional, "x": torch.ones(8, requires_grad=True), "y": torch.ones(8),
-            "w": torch.ones(8, 8, requires_grad=True), "m": torch.ones(8, 8), "i": torch.arange(8),
+            "w": torch.ones(8, 8, requires_grad=True), "m": torch.arange(64.0).view(8, 8), "i": torch.arange(8),
             "places": torch.zeros(8, 8, dtype=torch.int64), "b": torch.ones(8) > 0,
         }  # fmt: skip
         work: Callable[[], Any] = eval(f"lambda: {call}", names)
@@ -183,75 +164,3 @@ ROWS: dict[str, tuple[Callable[[Any], Callable[[], Any]], int, float]] = {
     "step of gradient descent": (gradient_descent, 1, 1.5),
     **{f"everyday: {call}": (everyday(call), 1, 1.0) for call in EVERYDAY},
 }
-
-
-def once(work: Callable[[], Any], count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        work()
-    return (time.perf_counter() - start) / count
-
-
-def measure(name: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds per run of both engines, round by round."""
-    make, _, _ = ROWS[name]
-    ours = make(retrograd)
-    theirs = make(oracle) if oracle is not None else None
-    once(ours, 3)
-    count = max(1, int(0.02 / once(ours, 3)))
-    mine, other = [], []
-    gc.collect()
-    for _ in range(rounds):
-        mine.append(once(ours, count))
-        if theirs is not None:
-            other.append(once(theirs, count))
-    return mine, other
-
-
-def import_seconds(module: str) -> float:
-    """The median time of a fresh ``import`` in a process of its own, over that of an empty process.
-
-    Byte code is kept between the processes, as it is of an installed package.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
-
-        def seconds(code: str) -> float:
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-            return time.perf_counter() - start
-
-        seconds(f"import {module}")
-        return statistics.median(seconds(f"import {module}") - seconds("pass") for _ in range(7))
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--rounds", type=int, default=15)
-    options.add_argument("--only", default="", help="rows whose name contains this")
-    arguments = options.parse_args()
-    if oracle is not None:
-        oracle.set_num_threads(2)
-    print(f"{'µs per operation':44}{'retrograd':>10}{'PyTorch':>10}{'ratio':>8}  quartiles    asked")
-    for name, (_, operations, asked) in ROWS.items():
-        if arguments.only not in name:
-            continue
-        mine, other = measure(name, arguments.rounds)
-        line = f"{name:44}{1e6 * statistics.median(mine) / operations:10.2f}"
-        if other:
-            low, middle, high = statistics.quantiles([b / a for a, b in zip(mine, other, strict=True)], n=4)
-            line += f"{1e6 * statistics.median(other) / operations:10.2f}{middle:8.2f}  {low:.2f}–{high:.2f}"
-            line += f"{asked:10.1f}{'' if middle >= asked else '  under'}"
-        print(line, flush=True)
-    if not arguments.only:
-        ours = import_seconds("retrograd")
-        line = f"{'import, ms':44}{1000 * ours:10.0f}"
-        if oracle is not None:
-            theirs = import_seconds("torch")
-            line += f"{1000 * theirs:10.0f}{theirs / ours:8.2f}{'':13}{5.0:10.1f}"
-        print(line)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

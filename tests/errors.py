@@ -7,6 +7,7 @@ Every call sees fresh inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` a 0-d, ``i`` int64
 from __future__ import annotations
 
 import copy
+import io
 import math
 import operator
 import pathlib
@@ -46,7 +47,8 @@ def inputs(torch: Any) -> dict[str, Any]:
 def failure(torch: Any, call: str, given: dict[str, Any]) -> Exception | None:
     """What ``call`` raises."""
     names = {
-        "torch": torch, "np": numpy, "math": math, "operator": operator, "copy": copy, "pickle": pickle, **given
+        "torch": torch, "np": numpy, "math": math, "operator": operator, "copy": copy, "pickle": pickle, "io": io, "nn": torch.nn,
+        "F": torch.nn.functional, "optim": torch.optim, "data": torch.utils.data, **given
     }  # fmt: skip
     torch.manual_seed(0)
     with warnings.catch_warnings(), numpy.errstate(all="ignore"):

@@ -17,11 +17,11 @@ from typing import Any
 SOURCE = pathlib.Path(__file__).with_name("modules.txt")
 
 
-def programs() -> dict[str, list[str]]:
+def programs(source: pathlib.Path = SOURCE) -> dict[str, list[str]]:
     """The statements by topic."""
     found: dict[str, list[str]] = {}
-    for line in SOURCE.read_text(encoding="utf-8").splitlines():
-        if re.fullmatch(r"\[[a-z ]+\]", line):
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if re.fullmatch(r"\[[a-z' ]+\]", line):
             topic = found.setdefault(line.strip("[]"), [])
         elif line.startswith(" ") or not line:
             topic[-1] += "\n" + line

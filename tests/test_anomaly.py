@@ -58,6 +58,21 @@ def test_the_first_infinity_is_named() -> None:
     assert re.search(r"The first infinite gradient of this pass came from SqrtBackward0 at .*: y = \(x \* 0.0\)", text)
 
 
+def test_the_first_infinity_is_an_error_if_asked_for() -> None:
+    x = leaf(0.0, 1.0)
+    y = x.sqrt()
+    for check_nan in (True, False):
+        with torch.autograd.set_detect_anomaly(True, check_nan, check_inf=True):
+            text, _ = raised(lambda: y.sum().backward(retain_graph=True))
+        assert text.startswith("Function 'SqrtBackward0' returned inf values in its 0th output.\nIt was recorded at ")
+        assert "The first of 1 inf (of 2 elements) is at index [0]; around it:" in text
+        assert "gradient returned: inf, 0.5 (from index [0])" in text and "Remedy: keep the values there" in text
+    with torch.autograd.set_detect_anomaly(True):
+        y.sum().backward(retain_graph=True)
+    with pytest.warns(UserWarning, match="Anomaly"), torch.autograd.detect_anomaly(check_inf=True):
+        raised(y.sum().backward)
+
+
 def test_where_it_was_recorded_is_known_even_if_detection_was_off() -> None:
     x = leaf(0.0)
     y = x.sqrt() * 0
@@ -120,7 +135,7 @@ def test_unused_inputs() -> None:
     text, _ = raised(lambda: torch.autograd.grad((x * 2).sum(), [computed]))
     assert re.search(rf"\(input 0, computed by MulBackward0 at .*{HERE}computed = other", text)
     text, _ = raised(lambda: torch.autograd.grad((x * 2).sum(), [x, torch.ones(1)]))
-    assert "(input 1). Remedy: requires_grad_() it" in text
+    assert "(input 1). It is a leaf, or" in text and "Remedy: requires_grad_() the inputs" in text
 
 
 def test_a_gradient_of_another_shape() -> None:

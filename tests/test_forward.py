@@ -157,7 +157,7 @@ def test_in_place_and_views_keep_tangents() -> None:
 def test_errors(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
     with fwAD.dual_level(), pytest.raises(kind) as caught:
         call()
-    assert str(caught.value) == text
+    assert str(caught.value).startswith(text)
 
 
 def test_errors_outside_a_level() -> None:

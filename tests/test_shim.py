@@ -14,7 +14,8 @@ import pytest
 
 import retrograd
 from retrograd import shim
-from retrograd.core.absent import LEFT_OUT, PAGE, absent, torch_name, why_absent
+from retrograd.core.absent import PAGE, absent, torch_name, why_absent
+from retrograd.core.left_out import LEFT_OUT
 
 
 @pytest.fixture
@@ -142,8 +143,8 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
         ("torch.fake_quantize_per_tensor_affine", "quantized tensors"),
         ("torch.nested.nested_tensor", "nested tensors"),
         ("torch.align_tensors", "named tensors"),
-        ("torch.jit.script", "compiling and exporting programs"),
-        ("torch.compile", "compiling and exporting programs"),
+        ("torch.export.export", "compiling and exporting programs"),
+        ("torch.fx", "compiling and exporting programs"),
         ("torch.onnx", "compiling and exporting programs"),
         ("torch.distributed.rpc", "distribution over machines and processes"),
         ("torch.nn.parallel.DistributedDataParallel", "distribution over machines and processes"),

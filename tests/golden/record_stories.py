@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import torch
+import torch.overrides
 import torch.utils.checkpoint
 
 from tests.stories import FAMILIES, course, stories

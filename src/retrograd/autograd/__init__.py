@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,10 @@ from ..core.modes import (
     set_multithreading_enabled,
 )
 from ..core.node import nobody
-from ..core.reasons import made
+from ..core.reasons import explained, made
 from ..core.tensor import Tensor, wrap
-from ..core.where import briefly, warn
+from ..core.timed import timed
+from ..core.where import brief, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from ..ops.saved import SavedTensor  # noqa: F401 - likewise
@@ -50,7 +52,14 @@ class Variable(metaclass=_EveryTensor):
         return data.detach().requires_grad_(requires_grad)
 
 
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch's old function, which only says what to use."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
 def _several(value: Any) -> tuple[Any, ...]:
+    if value.__class__ is tuple:
+        return value
     return (value,) if isinstance(value, (Tensor, graph.GradientEdge)) else tuple(value)
 
 
@@ -62,7 +71,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     """The places of ``outputs`` with the gradient that the sweep begins with at each."""
     roots = []
     for index, (out, given) in enumerate(zip(outputs, grads, strict=False)):
-        if not isinstance(out, (Tensor, graph.GradientEdge)):
+        if out.__class__ is not Tensor and not isinstance(out, (Tensor, graph.GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
         place = _place(out)
         first = _first_gradient(index, out, place, given)
@@ -75,7 +84,8 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
         else:
             roots.append((place, first._array if isinstance(first, Tensor) else first))
     if len(grads) < len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+        text = f"got {len(outputs)} tensors and {len(grads)} gradients"
+        raise RuntimeError(explained(text, "give one for each tensor, None where it is 1"))
     return roots
 
 
@@ -83,9 +93,14 @@ def _why_not(out: Any) -> str:
     """Why a tensor has no place in a graph, as far as it can be told, and what to do."""
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
+    tracing = sys.modules.get(f"{__name__}.remembering")  # loaded only if a program has used it
+    told = tracing.remembered_of(out) if tracing is not None and isinstance(out, Tensor) else None
+    if told is not None:
+        return f". It was {told.why}. Remedy: requires_grad_() the inputs before computing it, and have it recorded."
     return (
         ". It is a leaf, or was computed from nothing that requires gradients, or where nothing is recorded (torch.no_grad(), "
-        ".detach(), a backward pass without create_graph=True). Remedy: requires_grad_() the inputs before computing it."
+        ".detach(), a backward pass without create_graph=True); torch.autograd.tracing() remembers where. Remedy: "
+        "requires_grad_() the inputs before computing it."
     )
 
 
@@ -93,8 +108,9 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
+@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
-    if isinstance(out, graph.GradientEdge):
+    if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.like(out)
     array = out._array
     if given is None:
@@ -109,7 +125,11 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         if array.__class__ is numpy.ndarray and not array.ndim and (dtype is _F32 or dtype is _F64):
             return (_ONE32 if dtype is _F32 else _ONE64).copy()  # a fifth of the time that making one takes
         if dtype.kind == "c":
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            text = f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+            text += _called(index, array, place)
+            raise RuntimeError(
+                explained(text, "reduce it to a real number, as by .abs(), or give the gradient that arrives")
+            )
         return module_of(array).ones(array.shape, dtype)
     if not isinstance(given, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
@@ -122,6 +142,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {given.dtype} and output[{index}] has a dtype of {out.dtype}."
+            f"{_called(index, array, place)} Remedy: give a gradient of {out.dtype}."
         )
     return given if given._array.dtype == array.dtype else given.to(out.dtype)
 
@@ -131,7 +152,6 @@ def _called(index: int, array: Any, place: Any) -> str:
     return f" (output {index} of shape {tuple(array.shape)}{', ' if how else ''}{how})"
 
 
-@briefly
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -160,6 +180,18 @@ def backward(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
+    try:
+        _backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+    except Exception as error:
+        error = brief(error)  # type: ignore[assignment]
+        if error is None:
+            raise
+        raise error from error.__cause__
+
+
+def _backward(
+    tensors: Any, grad_tensors: Any, retain_graph: bool | None, create_graph: bool, grad_variables: Any, inputs: Any
+) -> None:
     if grad_variables is not None:
         warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
@@ -168,10 +200,10 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if any(each.strict for each in runs()):
+    if runs() and any(each.strict for each in runs()):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
-            "functorch.vjp instead or call backward() outside of functorch transforms."
+            "functorch.vjp instead or call backward() outside of functorch transforms. Remedy: use torch.func.grad within."
         )
     asked = None if inputs is None else _inputs(inputs, "backward")
     outputs = _several(tensors)
@@ -203,21 +235,21 @@ add_method("backward", _backward_of)
 
 def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
-    if isinstance(tensor, graph.GradientEdge):
+    if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
     return tensor._node if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     """The tensors (and edges) by which to differentiate: one, several, or the values of a dictionary."""
-    if type(given) not in (tuple, list, dict, Tensor) and isinstance(given, Mapping):
+    if given.__class__ is not tuple and type(given) not in (list, dict, Tensor) and isinstance(given, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(given).__name__}. Other Mapping types are not "
             "supported."
         )
     inputs = _several(given.values() if type(given) is dict else given)
     for each in inputs:
-        if not isinstance(each, (Tensor, graph.GradientEdge)):
+        if each.__class__ is not Tensor and not isinstance(each, (Tensor, graph.GradientEdge)):
             raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}")
     if not inputs:
         raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
@@ -230,7 +262,6 @@ def _lifted(grad: Any) -> Tensor:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
-@briefly
 def grad(
     outputs: Any,
     inputs: Any,
@@ -263,6 +294,22 @@ def grad(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html.
     """
+    try:
+        return _grad(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+            materialize_grads,
+        )  # fmt: skip
+    except Exception as error:
+        error = brief(error)  # type: ignore[assignment]
+        if error is None:
+            raise
+        raise error from error.__cause__
+
+
+def _grad(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool, only_inputs: bool,
+    allow_unused: bool | None, is_grads_batched: bool, materialize_grads: bool,
+) -> Any:  # fmt: skip
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -297,10 +344,10 @@ def _gradients_of(
     places = [_place(each) for each in given]
     if None in places:
         raise RuntimeError(
-            f"One of the differentiated Tensors does not require grad (input {places.index(None)}). Remedy: requires_grad_() "
-            "it before computing the output."
+            f"One of the differentiated Tensors does not require grad (input {places.index(None)})"
+            f"{_why_not(given[places.index(None)])}"
         )
-    if innermost([*outs, *given, *grads]) is not None:
+    if runs() and innermost([*outs, *given, *grads]) is not None:
         arrived = solve(outs, given, grads, keep, create_graph)
     else:
         wanted: dict[Any, Any] = dict.fromkeys(places)
@@ -374,14 +421,15 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
             )
         if not given._array.shape[0]:
             raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
-        expected = graph.like(out).shape if isinstance(out, graph.GradientEdge) else out.shape
+        like = graph.like(out) if isinstance(out, graph.GradientEdge) else out
+        expected = like.shape
         if given.shape[1:] != expected:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
                 "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
                 f"mismatch was detected: grad_output[{index}] has a shape of {given.shape[2:]} and output[{index}] has a "
                 f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
-                "using vmap."
+                f"using vmap.{_called(index, like._array, _place(out))} Remedy: stack the gradients along a first dimension."
             )
     sizes = [each._array.shape[0] for each in grads]
     if len(set(sizes)) > 1:
@@ -392,9 +440,12 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
+#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+_PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
+_LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled",
+    "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.absent import absent, listed
-from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
 from ..core.where import warn
 
 
@@ -11,20 +11,24 @@ class set_detect_anomaly:
     """Switch anomaly detection on or off: at once as a function, for a block as a context manager.
 
     While it is on, an error in a backward pass is preceded by a warning that shows where the operation concerned was
-    recorded, and with ``check_nan`` a NaN that an operation's derivative makes is an error.
+    recorded, and with ``check_nan`` a NaN that an operation's derivative makes is an error; with ``check_inf``, which PyTorch
+    does not have, an infinity too.
     """
 
     __module__ = "torch.autograd.anomaly_mode"
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+    def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        self.prev_check_inf = setting.check_inf
         set_anomaly_enabled(mode, check_nan)
+        setting.check_inf = bool(check_inf)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *error: object) -> None:
         set_anomaly_enabled(self.prev, self.prev_check_nan)
+        setting.check_inf = self.prev_check_inf
 
 
 class detect_anomaly(set_detect_anomaly):
@@ -43,9 +47,10 @@ class detect_anomaly(set_detect_anomaly):
 
     __module__ = "torch.autograd.anomaly_mode"
 
-    def __init__(self, check_nan: bool = True) -> None:
+    def __init__(self, check_nan: bool = True, *, check_inf: bool = False) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
-        self.check_nan = check_nan
+        self.prev_check_inf = setting.check_inf
+        self.check_nan, self.check_inf = check_nan, bool(check_inf)
         warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
@@ -53,6 +58,7 @@ class detect_anomaly(set_detect_anomaly):
 
     def __enter__(self) -> None:
         set_anomaly_enabled(True, self.check_nan)
+        setting.check_inf = self.check_inf
 
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]

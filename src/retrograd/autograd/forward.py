@@ -17,6 +17,7 @@ from ..core import devices, dtypes
 from ..core.engine import fit
 from ..core.modes import in_inference, recording, set_recording
 from ..core.node import AccumulateGrad
+from ..core.reasons import defined
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of
@@ -65,9 +66,10 @@ class Dual(Transformed):
         found = [make(run, *each) for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)]
         return tuple(found) if isinstance(result, tuple) else found[0]
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         return NotImplementedError(
-            f"Trying to use forward AD with {op.shown}_out that does not support it because it is an out= function"
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Remedy: take "
+            "the result as it is returned."
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -313,19 +315,29 @@ def _own_slopes(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequ
     if len(slopes) != len(outs):
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(slopes)})"
+            f"{_jvp_hint(function)}"
         )
     for index, (out, slope) in enumerate(zip(outs, slopes, strict=True)):
         if slope is None:
             continue
         if not isinstance(slope, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {type(slope).__name__}) for grad output {index}.")
+            raise RuntimeError(
+                f"expected Variable or None (got {type(slope).__name__}) for grad output {index}.{_jvp_hint(function)}"
+            )
         if slope._array.shape != out._array.shape:
             raise RuntimeError(
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
                 f"supported. Tensor is of size {list(out._array.shape)} while the given forward gradient is of size "
-                f"{list(slope._array.shape)}."
+                f"{list(slope._array.shape)}.{_jvp_hint(function)}"
             )
     return list(slopes)
+
+
+def _jvp_hint(function: Any) -> str:
+    return (
+        f" The jvp of {function.__name__} is defined{defined(function.jvp)}. Remedy: return a tangent, or None, for each "
+        "result of forward, of its shape."
+    )
 
 
 def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core.reasons import explained
 from ..core.tensor import Tensor
 from ..ops.interpret import Run, runs
 from ..ops.shape import view
@@ -34,7 +35,8 @@ def _open() -> DualRun | None:
 def enter_dual_level() -> int:
     """Open a level, in which duals can be made; returns its number. :class:`dual_level` closes it by itself."""
     if _open() is not None:
-        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+        text = "Nested forward mode AD is not supported at the moment"
+        raise RuntimeError(explained(text, "nest torch.func.jvp instead"))
     DualRun().__enter__()
     return 0
 
@@ -77,20 +79,22 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if run is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+            " Remedy: do so within `with torch.autograd.forward_ad.dual_level():`."
         )
     for name, each in (("primal", tensor), ("tangent", tangent)):
         if not (each.is_floating_point() or each.is_complex()):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {each.dtype}")
+            text = f"Expected {name} to be floating point or complex, but got: {each.dtype}"
+            raise ValueError(explained(text, "convert it, as by .float()"))
     if tangent_in(tensor, run) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
-            "supported."
+            "supported. Remedy: make it of unpack_dual(tensor).primal."
         )
     if tangent._array.shape != tensor._array.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}."
+            f"{list(tangent._array.shape)}.{explained('', 'give a tangent of its shape', tensor._node, 'The tensor is')}"
         )
     made: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
     return made

@@ -20,12 +20,13 @@ from ..core.devices import module_of
 from ..core.modes import no_grad, recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.packing import Packed, saving_hooks
-from ..core.reasons import made
+from ..core.reasons import defined, explained, made
 from ..core.reasons import recorded as recorded_at
 from ..core.tensor import Tensor, at_place, wrap
+from ..core.timed import timed
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..core.where import warn
-from ..ops.calls import INFERENCE_SAVED
+from ..ops.calls import INFERENCE_SAVED, NO_INFERENCE
 from ..ops.interpret import Transformed, innermost, runs
 from ..ops.saved import FREED, SavedTensor
 from ..ops.shape import alias
@@ -54,7 +55,7 @@ class _SavedTensor:
 
     def __init__(self, tensor: Tensor) -> None:
         if tensor._cell is None:
-            raise RuntimeError(INFERENCE_SAVED)
+            raise RuntimeError(f"{INFERENCE_SAVED} {NO_INFERENCE}")
         self.given, self.seen = tensor, tensor._cell[0]
 
     def tensor(self, node: Any) -> Tensor:
@@ -225,7 +226,8 @@ class BackwardCFunction(FunctionCtx, Node):
         if kind.backward is not Function.backward and kind.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                "one of them."
+                f"one of them. {kind.__name__} has a backward{defined(kind.backward)} and a vjp{defined(kind.vjp)}. Remedy: "
+                "delete one."
             )
         run = kind.vjp if kind.vjp is not Function.vjp else kind.backward
         results = run(self, *grads)
@@ -247,7 +249,10 @@ class BackwardCFunction(FunctionCtx, Node):
                     f"corresponding forward input was not a Variable.{recorded_at(self)} Remedy: return None there."
                 )
             if each is not None and not isinstance(each, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)}")
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)} Remedy: let {name} return a "
+                    "tensor, or None, for each argument of forward."
+                )
         found = []
         for at, edge in zip(self.operands_at, edges, strict=True):
             each = results[at] if edge is not None else None
@@ -269,6 +274,7 @@ class FunctionMeta(type):
 _LEGACY = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
     "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+    " Remedy: make forward and backward static methods, and call apply."
 )
 
 
@@ -313,7 +319,10 @@ class Function(metaclass=FunctionMeta):
 
         Nothing is recorded in it. Arguments may be anything; gradients go to those that are tensors.
         """
-        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function. Remedy: write a static method "
+            "forward(ctx, *args)."
+        )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -325,7 +334,8 @@ class Function(metaclass=FunctionMeta):
         """The gradients of all arguments (None for those that are no tensors), given those of the results."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
+            "backward mode AD. Remedy: write a static method backward(ctx, *grads), which returns a gradient for each "
+            "argument of forward."
         )
 
     vjp = backward
@@ -349,6 +359,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @classmethod
+    @timed(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call ``forward`` and record the call as one node."""
         split = cls.setup_context is not Function.setup_context
@@ -388,7 +399,8 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
             "the setup_context staticmethod. For more details, please see "
-            "https://pytorch.org/docs/main/notes/extending.func.html"
+            f"https://pytorch.org/docs/main/notes/extending.func.html The forward of {cls.__name__} is "
+            f"defined{defined(cls.forward)}. Remedy: split what it keeps in ctx off into setup_context."
         )
     return special
 
@@ -434,7 +446,8 @@ def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
         return None
     if not isinstance(each, Tensor):
         raise TypeError(
-            f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}"
+            f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}. Remedy: keep "
+            "it as an attribute of ctx."
         )
     return kept(each, results.get(id(each)))
 
@@ -456,11 +469,13 @@ def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedRe
 def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
     for each in ctx.dirty_tensors:
         if not isinstance(each, Tensor):
-            raise TypeError(f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}")
+            text = f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}"
+            raise TypeError(explained(text, "give it the tensors that forward has modified"))
         if not any(each is out for out in outs):
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                "modified inplace must all be outputs of the Function."
+                f"modified inplace must all be outputs of the Function.{recorded_at(ctx)} Remedy: return from forward what "
+                f"{type(ctx).__name__.removesuffix('Backward')} modifies."
             )
 
 
@@ -496,10 +511,13 @@ def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorde
 class _DelayedError(Node):
     """Where a result of a backward that can not be differentiated comes from."""
 
-    __slots__ = ()
+    __slots__ = ("function",)
+    function: Any
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        text = "trying to differentiate twice a function that was marked with @once_differentiable"
+        text += f". It is defined{defined(self.function)}."
+        raise RuntimeError(explained(text, "write it with recorded operations, and without the mark"))
 
     vjp_recorded = vjp
 
@@ -516,19 +534,20 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             outputs = fn(ctx, *args)
         if not recording() or not any(isinstance(each, Tensor) and each.requires_grad for each in args):
             return outputs
-        found = [_delayed(each) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        found = [_delayed(each, fn) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
         return tuple(found) if isinstance(outputs, tuple) else found[0]
 
     return wrapper
 
 
-def _delayed(output: Any) -> Any:
+def _delayed(output: Any, function: Any) -> Any:
     if output is None:
         return None
     out, node = output.detach(), _DelayedError()
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = out._array.shape, out._array.dtype
     node.code, node.instruction = where.caller()
+    node.function = function
     out._node = node
     return out
 

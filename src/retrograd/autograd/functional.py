@@ -14,6 +14,7 @@ import numpy
 
 from ..core.absent import absent, listed
 from ..core.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from ..core.reasons import defined, explained
 from ..core.tensor import Tensor
 from ..ops.join import stack
 from . import grad
@@ -45,6 +46,7 @@ _CONSTANT_PRODUCT = (
     "The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
     "create_graph=True."
 )
+_LENIENT = "say strict=False, which gives zeros there"
 _OF_INPUT = "input to the user-provided function is a single Tensor with a single element"
 _OF_OUTPUT = "user-provided function returns a single Tensor with a single element"
 
@@ -80,17 +82,27 @@ def _own(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
 
 def _outputs(func: Function, inputs: Tensors, function: str, strict: bool) -> tuple[bool, Tensors]:
     several, outputs = _tensors(func(*inputs), "outputs of the user-provided function", function)
-    _must_depend(outputs, "outputs", strict)
+    _must_depend(outputs, "outputs", strict, func)
     return several, outputs
+
+
+def _defined(func: Function | None) -> str:
+    """Where the user's function is defined, if that is known."""
+    line = defined(func)
+    return f" The function is defined{line}." if line else ""
 
 
 def _number(func: Function, inputs: Tensors, function: str, strict: bool) -> Tensor:
     """What ``func`` gives, which must be one number."""
     several, outputs = _outputs(func, inputs, function, strict)
     if several:
-        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+        text = f"The function given to {function} should return a single Tensor.{_defined(func)}"
+        raise RuntimeError(explained(text, "return one of its results, or their sum"))
     if outputs[0].nelement() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+        text = (
+            f"The Tensor returned by the function given to {function} should contain a single element.{_defined(func)}"
+        )
+        raise RuntimeError(explained(text, "reduce it to one number, as by .sum()"))
     return outputs[0]
 
 
@@ -112,12 +124,12 @@ def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: 
     return vector
 
 
-def _must_depend(results: Sequence[Tensor | None], stage: str, strict: bool) -> None:
+def _must_depend(results: Sequence[Tensor | None], stage: str, strict: bool, func: Function | None = None) -> None:
     for index, each in enumerate(results if strict else ()):
         if each is None:
-            raise RuntimeError(_NONE["vjp"].format(i=index))
+            raise RuntimeError(explained(_NONE["vjp"].format(i=index) + _defined(func), _LENIENT))
         if not each.requires_grad:
-            raise RuntimeError(_CONSTANT[stage].format(i=index))
+            raise RuntimeError(explained(_CONSTANT[stage].format(i=index) + _defined(func), _LENIENT))
 
 
 def _gradients(
@@ -143,10 +155,10 @@ def _filled(
     """Zeros instead of None; with strict, an error instead of either."""
     for index, each in enumerate(products if strict else ()):
         if each is None:
-            raise RuntimeError(_NONE[function].format(i=index))
+            raise RuntimeError(explained(_NONE[function].format(i=index), _LENIENT))
         if create_graph and not each.requires_grad:
             what = "jacobian" if function in ("vjp", "jvp") else "hessian"
-            raise RuntimeError(_CONSTANT_PRODUCT.format(what=what, i=index))
+            raise RuntimeError(explained(_CONSTANT_PRODUCT.format(what=what, i=index), _LENIENT))
     return tuple(_zeros(other) if each is None else each for each, other in zip(products, like, strict=True))
 
 
@@ -313,7 +325,7 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
                 "strict mode."
             )
         if create_graph and not each.requires_grad:
-            raise RuntimeError(_CONSTANT_PRODUCT.format(what="jacobian", i=index))
+            raise RuntimeError(explained(_CONSTANT_PRODUCT.format(what="jacobian", i=index), _LENIENT))
     return _filled(found, inputs, "vjp", False, create_graph)
 
 

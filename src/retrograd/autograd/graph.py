@@ -15,7 +15,8 @@ from ..core import engine, packing
 from ..core.absent import absent, listed
 from ..core.node import AccumulateGrad, Handle, Output
 from ..core.node import Node as RecordedNode
-from ..core.tensor import Tensor, at_place, wrap
+from ..core.reasons import explained
+from ..core.tensor import REQUIRE, Tensor, at_place, wrap
 from ..core.views import bump
 
 
@@ -44,7 +45,8 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The place at which the gradient of ``tensor`` arrives; ``grad`` and ``backward`` take it as an input."""
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        text = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        raise RuntimeError(explained(text, REQUIRE))
     place = Tensor._current(tensor)
     return GradientEdge(place.node, place.position, place)
 
@@ -257,7 +259,7 @@ class AllowMutation:
         if self.over:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
-                "originally recorded."
+                "originally recorded. Remedy: run the backward pass within the block."
             )
         return wrap(kept.array)
 
@@ -303,9 +305,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
         _mutable.release()
 
 
+#: What PyTorch does not have: loaded when it is asked for.
+_LATER = {"draw": ".drawing", "memory": ".memory", "watch_leaks": ".memory"}
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
-    "set_retain_grad_last",
+    "set_retain_grad_last", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())

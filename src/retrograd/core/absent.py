@@ -2,11 +2,12 @@
 
 Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
 the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
-``left_out.py``. Knows no operation.
+``left_out.py``. Parts that most programs do not need are loaded when first asked for (Note [Later]). Knows no operation.
 """
 
 from __future__ import annotations
 
+import importlib
 import opcode
 import os
 import sys
@@ -14,7 +15,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from .left_out import LEFT_OUT, reason
+from . import overriding, quiet, where
+from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -49,7 +51,7 @@ def torch_name(module_name: str) -> str:
 def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
-    >>> why_absent("torch.jit.script")
+    >>> why_absent("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
     'not in retrograd; see ...differences.md'
@@ -58,8 +60,23 @@ def why_absent(full_name: str) -> str:
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
 
 
-def absent(module_name: str) -> Callable[[str], Any]:
+# Note [Later]
+# Importing the package loads what every program needs: tensors, operations, autograd. Whatever else a module shows
+# (``torch.nn``, ``torch.load``) it names in ``later``, and gets it when somebody asks: by an attribute, by ``from torch
+# import nn``, or by an import of the module itself. From then on it is an ordinary attribute, so nobody sees a difference.
+#
+#     import retrograd as torch         # retrograd.nn is not loaded
+#     torch.nn.Linear(2, 3)             # the module's __getattr__ loads it
+_LATER: dict[str, dict[str, str]] = {}
+
+
+def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
     """The ``__getattr__`` of a public module: names what is missing and points to the page of differences.
+
+    Args:
+        module_name: of the module.
+        later: names that come with a module below it, loaded when the first of them is asked for; the module's own name
+            stands for itself: ``{"nn": "nn", "load": "serialization"}``. One that begins with a dot stands beside it.
 
     >>> __getattr__ = absent("retrograd.fft")
     >>> __getattr__("nothing")
@@ -67,8 +84,11 @@ def absent(module_name: str) -> Callable[[str], Any]:
     AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see ...differences.md)
     """
     torch_module = torch_name(module_name)
+    coming = _LATER.setdefault(module_name, later or {})
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the name Python calls
+        if name in coming:
+            return _loaded(module_name, name, coming[name])
         message = f"module {torch_module!r} has no attribute {name!r}"
         # Python and its libraries ask modules for __path__, __wrapped__ and the like: that is nobody's mistake.
         if name.startswith("__") and name.endswith("__"):
@@ -80,6 +100,16 @@ def absent(module_name: str) -> Callable[[str], Any]:
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+def _loaded(module_name: str, name: str, source: str) -> Any:
+    """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
+    found: Any = importlib.import_module("." + source, module_name)
+    where.mark_package()
+    if name != source:
+        found = getattr(found, name)
+        setattr(sys.modules[module_name], name, found)
+    return found
 
 
 class Absences:
@@ -108,12 +138,25 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     >>> "absent" in vars(retrograd.linalg), "absent" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
     (True, False, True)
     """
+    _belongs(namespace)
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
+        named.update(name for name in _LATER[namespace["__name__"]] if name[0] != "_")
         return sorted(named | {name for name in namespace if name.startswith("__") and name.endswith("__")})
 
     return __dir__
+
+
+def _belongs(namespace: dict[str, Any]) -> None:
+    """Have a module counted as ours that has been loaded, maybe later; with a package or a part of the front door all
+    that was loaded for it, too.
+    """
+    namespace[where.MARK] = True
+    overriding.watch.loaded()
+    if "__path__" in namespace or namespace["__name__"].count(".") == 1:
+        where.mark_package()
+        quiet.hush()
 
 
 def _is_part(name: str, value: Any) -> bool:
@@ -144,4 +187,4 @@ class LeftOut:
         raise AttributeError(f"{whose} has no attribute {self.name!r} ({why})", name=self.name, obj=found)
 
 
-__all__ = ["LEFT_OUT", "PAGE", "LeftOut", "absent", "torch_name", "why_absent"]
+__all__ = ["PAGE", "LeftOut", "absent", "listed", "torch_name", "why_absent"]

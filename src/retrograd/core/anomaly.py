@@ -20,6 +20,7 @@ class _Setting:
 
     enabled = False
     check_nan = True
+    check_inf = False  # PyTorch has no such setting
 
 
 setting = _Setting()
@@ -77,11 +78,12 @@ def begin() -> None:
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
     """What the node's vjp gives; an error of it, or a NaN in it, is explained by the lines of the user's program."""
-    seen = _values(node) if setting.check_nan else []  # the vjp may free them
+    checked = setting.check_nan or setting.check_inf
+    seen = _values(node) if checked else []  # the vjp may free them
     token = _evaluating.set(node)
     try:
         grads = node.vjp_recorded(grad, edges, keep) if recording() else node.vjp(grad, edges, keep)
-        if setting.check_nan:
+        if checked:
             _check(node, grad, grads, seen)
     except Exception:
         _tell(node)
@@ -139,16 +141,20 @@ def _values(node: Any) -> list[tuple[str, Any]]:
 
 
 def _check(node: Any, grad: Any, grads: Any, seen: list[tuple[str, Any]]) -> None:
-    """Raise if a gradient that the node sends on has a NaN; remember the node if it is the first to send an infinity."""
+    """Raise if a gradient that the node sends on has a NaN, or an infinity if that is asked for; if not, remember the first."""
     sent = grads if isinstance(grads, tuple) else (grads,)
     for position, each in enumerate(sent):
         array = _array(each)
         if array is None:
             continue
-        if bool((array != array).any()):
-            raise RuntimeError(_explained(node, _output(node, position), grad, array, seen))
-        if _first_infinite.get() is None and bool((abs(array) == float("inf")).any()):
-            _first_infinite.set(node)
+        if setting.check_nan and bool((array != array).any()):
+            raise RuntimeError(_explained(node, _output(node, position), grad, array, seen, "nan", array != array))
+        if _first_infinite.get() is None:
+            infinite = abs(array) == float("inf")
+            if bool(infinite.any()):
+                if setting.check_inf:
+                    raise RuntimeError(_explained(node, _output(node, position), grad, array, seen, "inf", infinite))
+                _first_infinite.set(node)
 
 
 def _output(node: Any, position: int) -> int:
@@ -157,20 +163,26 @@ def _output(node: Any, position: int) -> int:
     return node.listed.index(operand) if node.listed else operand
 
 
-def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str, Any]]) -> str:
-    """PyTorch's sentence, then the place in the program, the values around the first NaN, and what helps."""
-    lines = [f"Function '{node.name()}' returned nan values in its {output}th output."]
+def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
+    """PyTorch's sentence, then the place in the program, the values around the first NaN (or inf), and what helps."""
+    lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
     place = where.describe(node.code, node.instruction)
     if place:
         lines.append(f"It was recorded at {place}")
-    wrong = bad != bad
     index = tuple(int(each[0]) for each in wrong.nonzero()) if bad.ndim else ()
-    lines.append(f"The first of {int(wrong.sum())} nan (of {bad.size} elements) is at index {list(index)}; around it:")
+    lines.append(
+        f"The first of {int(wrong.sum())} {kind} (of {bad.size} elements) is at index {list(index)}; around it:"
+    )
     arrived = grad if isinstance(grad, (tuple, list)) else (grad,)
     shown = [("gradient returned", bad), *(("gradient that arrived", _array(each)) for each in arrived), *seen]
     lines += [f"  {name}: {_around(array, index)}" for name, array in shown if array is not None]
     first = _first_infinite.get()
-    if any(_array(value) is not None and bool((value != value).any()) for _, value in shown[1:]):
+    if kind == "inf":
+        lines.append(
+            "Remedy: keep the values there away from where the derivative is infinite or too large for the dtype: clamp, "
+            "scale, or add an epsilon."
+        )
+    elif any(_array(value) is not None and bool((value != value).any()) for _, value in shown[1:]):
         lines.append("Remedy: there was nan before this operation: look at where these values come from.")
     elif first is not None:
         made = where.describe(first.code, first.instruction)

@@ -56,10 +56,11 @@ def sweep(
         set_recording(record and not silent)
     plan = token = None
     try:
-        if wanted is not None or AccumulateGrad.hooked:
+        if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
-            if AccumulateGrad.hooked:
-                token = _running.set(plan)
+            token = _running.set(plan)
+        elif wanted is not None and not _just_a_chain(roots, wanted):
+            plan = Plan(roots, wanted)
         if record:  # the operations see to NumPy's warnings themselves
             _sweep(roots, keep, record, wanted, write, plan)
         else:
@@ -82,7 +83,7 @@ def _tell_place(error: Exception) -> None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _sweep.__code__:
             place = frame.f_locals.get("place") or frame.f_locals.get("previous")
-        elif frame.f_code is _finish_leaf.__code__:
+        elif frame.f_globals is globals() and "leaf" in frame.f_locals:
             place = frame.f_locals["leaf"]
     note(error, place)
 
@@ -262,6 +263,16 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     return grads
 
 
+def _just_a_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
+    """Whether nothing can be reached from ``roots`` but by a chain to the one leaf that is ``wanted``: no plan is needed."""
+    if len(roots) > 1 or len(wanted) > 1:
+        return False
+    place = roots[0][0]
+    while place.lone:
+        place = place.edge
+    return place.__class__ is AccumulateGrad and place in wanted
+
+
 class Plan:
     """What a sweep that is asked for more than the gradients of all leaves must know of the graph beforehand.
 
@@ -384,7 +395,7 @@ def _finish_leaf(
             result = hook(leaf.variable)
             if result is not None:
                 _check_hook(hook, result, leaf.variable)
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
             hook((), (_as_tensor(grad),))
 

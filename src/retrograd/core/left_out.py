@@ -6,11 +6,12 @@ names only; knows nothing of what is there.
 
 from __future__ import annotations
 
+import functools
 import re
 
 # For each reason, patterns that a whole name below ``torch.`` matches (what stands below such a name is left out too).
 # A method of Tensor is written out, so that the class can answer for it.
-_NAMES = {
+LEFT_OUT = {
     "sparse tensors": r"""
         (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
         [dh]smm [hs]?spmm s(add|spadd)mm smm
@@ -36,7 +37,8 @@ _NAMES = {
     # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
     # symbols for sizes, no operators for its control flow.
     "compiling and exporting programs": r"""
-        jit compiler? export fx onnx package utils\.cpp_extension jiterator cond while_loop
+        export fx onnx package utils\.cpp_extension jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
+        compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
         (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
         LiteScriptModule CompilationUnit AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
         DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FileCheck FunctionSchema
@@ -57,9 +59,11 @@ _NAMES = {
         Benchmark\w+ ThroughputBenchmark Capsule DisableTorchFunction\w* DispatchKey(Set)?
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
-        autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        Tensor.index native_norm autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.profiler\.(EnforceUnique|KinetoStepTracker|Profiler(Config|State)) autograd\.Profiler(Config|State|Event)
+        profiler\.(ExecutionTraceObserver|KinetoStepTracker|RecordScope|is_fbcode)
         autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
-    "storages by type": r"(cuda\.)?\w+(?<!Untyped)Storage Tensor.storage_type",
+    "storages by type": r"(cuda\.)?\w*(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
         cuda\.(cudart|cudaStatus|CudaError|DeferredCudaCallError|check_error|current_(blas|solver)_handle)
         cuda\.(get_(arch_list|gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
@@ -67,7 +71,11 @@ _NAMES = {
         cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
-        cuda\.(amp|gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
+        backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
+        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
+        accelerator\.Graph
+        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
+        cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
         Tensor.volatile""",
@@ -75,23 +83,25 @@ _NAMES = {
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 
-LEFT_OUT: dict[str, re.Pattern[str]] = {
-    what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in _NAMES.items()
-}
-
 #: The methods and properties of Tensor among them; ``absent.LeftOut`` answers for each.
 TENSOR = tuple(
     name.removeprefix("Tensor.")
-    for names in _NAMES.values()
+    for names in LEFT_OUT.values()
     for name in names.split()
-    if re.fullmatch(r"Tensor\.\w+", name)
+    if name.startswith("Tensor.") and name.removeprefix("Tensor.").isidentifier()
 )
+
+
+@functools.cache
+def patterns() -> dict[str, re.Pattern[str]]:
+    """For each reason the names, as one pattern; made when first asked for."""
+    return {what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in LEFT_OUT.items()}
 
 
 def reason(name: str) -> str | None:
     """Why a name, as it is written after ``torch.``, is left out on purpose; None if it is not.
 
-    >>> reason("jit.script")
+    >>> reason("onnx.export")
     'compiling and exporting programs'
     """
-    return next((what for what, names in LEFT_OUT.items() if names.fullmatch(name)), None)
+    return next((what for what, names in patterns().items() if names.fullmatch(name)), None)

@@ -124,6 +124,7 @@ class Node:
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
     takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
+    operation: ClassVar[Any] = None  # the record of its operation, if the table has one; for those who explain
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
     result_hooks: dict[int, Hooks] | None = None  # the hooks of its results, by position, if it has several
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
@@ -262,6 +263,7 @@ class AccumulateGrad:
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
     next_functions: ClassVar[tuple[Any, ...]] = ()
     edges: ClassVar[tuple[Any, ...]] = ()
+    lone: ClassVar[bool] = False
     requires_grad: ClassVar[bool] = True
     position: ClassVar[int] = 0
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from .modes import set_recording, set_watched
+from .reasons import defined
 from .tensor import Tensor, at_place
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
@@ -71,6 +72,7 @@ class Packed:
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
                 "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
                 "you need to perform in-place operations on the input to a pack hook."
+                f" The hook is defined{defined(pack)}. Remedy: let it work on a clone."
             )
         self.hook = unpack
 
@@ -91,6 +93,7 @@ class Packed:
         if not isinstance(found, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(found).__name__}"
+                f"{type(found).__name__}. The hook is defined{defined(self.hook)}. Remedy: return a tensor of the numbers that "
+                "were packed."
             )
         return found

@@ -19,6 +19,19 @@ def made(place: Any) -> str:
     return f"{by} at {line}" if line else by
 
 
+def explained(text: str, remedy: str, place: Any = None, what: str = "It is") -> str:
+    """``text`` (PyTorch's words), then how the tensor at ``place`` came to be, if that is known, and what helps."""
+    how = made(place)
+    end = "." if text and not text.endswith((".", "!", "?", ")")) else ""
+    return f"{text}{end}{f' {what} {how}.' if how else ''} Remedy: {remedy}."
+
+
+def of_node(node: Any) -> str:
+    """Whose it is: `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
+    line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+    return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
+
+
 def recorded(node: Any) -> str:
     """Where a node was recorded: `` It was recorded at f.py:3: y = x * 2.``, or nothing."""
     line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from . import devices, dtypes
+from . import devices, dtypes, overriding
 from .devices import device
 from .dtypes import dtype
 from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
+from .reasons import explained
 from .size import Size, size_of
 from .where import brief, briefly, warn
 
@@ -115,6 +117,32 @@ class Tensor:
     @briefly
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor._construct(cls, *args, **kwargs)
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        overriding.announce(cls)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What ``func`` gives, as instances of ``cls``; NotImplemented if one of ``types`` is no base of ``cls``.
+
+        Subclasses override it, and call it by ``super()`` for what they do not change.
+        """
+        if not all(issubclass(cls, each) for each in types):
+            return NotImplemented
+        result = overriding.unasked(func, args, kwargs or {})
+        plain = cls is Tensor or (func.__class__ is not FunctionType and func in Tensor._unwrapped())
+        return result if plain else _instances(result, cls)
+
+    @classmethod
+    def _unwrapped(cls) -> set[Any]:
+        """What gives plain tensors to subclasses too: a tensor's gradient, and the tensor that it is a view of."""
+        return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
+
+    @staticmethod
+    def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
+        """``data`` as a leaf of class ``cls`` on the same memory, outside the graph of ``data``."""
+        return leaf_of(cls, data, require_grad)
 
     @property
     def _cell(self) -> list[Any] | None:
@@ -231,6 +259,13 @@ class Tensor:
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
+    is_ipu = property(lambda self: False, doc="False.")
+    is_maia = property(lambda self: False, doc="False.")
+    is_mtia = property(lambda self: False, doc="False.")
+    is_vulkan = property(lambda self: False, doc="False.")
+    is_xla = property(lambda self: False, doc="False.")
+    is_sparse_csr = property(lambda self: False, doc="False: there are no sparse tensors here.")
+    grad_dtype = property(lambda self: self.dtype, doc="The dtype of the tensor's gradient: the tensor's own.")
     name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
 
@@ -248,11 +283,11 @@ class Tensor:
         if value.__class__ is not bool:
             raise RuntimeError("requires_grad must be a bool")
         if not _without_node(self):
-            raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
-            )
+            text = "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
+            raise RuntimeError(explained(text, "detach() it", self._node))
         if value and self.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            text = "only Tensors of floating point and complex dtype can require gradients"
+            raise RuntimeError(explained(text, "convert it, as by .float()"))
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
@@ -268,13 +303,15 @@ class Tensor:
             return self
         if not requires_grad:
             if not _without_node(self):
-                raise RuntimeError("you can only change requires_grad flags of leaf variables." + DETACHED)
+                text = "you can only change requires_grad flags of leaf variables." + DETACHED
+                raise RuntimeError(explained(text, "detach() it", self._node))
             self._node = None
             return self
         if self.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            text = f"only Tensors of floating point dtype can require gradients. This one is of {self.dtype}"
+            raise RuntimeError(explained(text, "convert it, as by .float()"))
         if self._cell is None and not in_inference():
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            raise RuntimeError(explained(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
         self._node = AccumulateGrad(self, self._array, self._cell)
         return self
 
@@ -334,6 +371,7 @@ class Tensor:
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
                 "downstream systems that assume they match."
+                + explained("", f"convert the gradient to {self.dtype}", self._node, "The tensor is")
             )
         if value.device.type != self.device.type:
             raise RuntimeError(
@@ -343,7 +381,8 @@ class Tensor:
         if value._array.shape != self._array.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
-                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size"
+                f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size."
+                + explained("", "give a gradient of the tensor's shape", self._node, "The tensor is")
             )
 
     @property
@@ -359,7 +398,7 @@ class Tensor:
         before it have made of the gradient (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
         """
         if not self.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            raise RuntimeError(explained("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))
@@ -378,7 +417,7 @@ class Tensor:
         tensor([2., 4.])
         """
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
         hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
@@ -387,9 +426,10 @@ class Tensor:
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
         if not self.requires_grad:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            raise RuntimeError(explained(text, "use register_hook, or retain_grad()", self._node))
         return Handle(hooks_of(self._node).accumulated, hook)
 
     @property
@@ -404,7 +444,8 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {_short(value)}")
         if self._node is not None and value.dtype.category < dtypes.FLOATING:
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+            text = "data set to a tensor that requires gradients must be floating point or complex dtype"
+            raise RuntimeError(explained(text, "convert it, as by .float()", self._node, "The tensor is"))
         self._array = value._array
         self._renew_leaf()
 
@@ -431,7 +472,7 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
         if self._view is not None:
-            raise RuntimeError(DETACH_VIEW)
+            raise RuntimeError(explained(DETACH_VIEW, "use detach()", self._node))
         self._node = None
         return self
 
@@ -478,6 +519,31 @@ def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
     out._view = None
     out._grad = None
     return out
+
+
+def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
+    """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
+    if requires_grad.__class__ is not bool:
+        kind = type(requires_grad).__name__
+        raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
+    if requires_grad and data._array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    made: Any = new(cls)
+    made._array, made._cell, made._node, made._view, made._grad = data._array, data._cell, None, None, None
+    if requires_grad:
+        if made._cell is None and not in_inference():
+            raise RuntimeError(LEAF_OF_INFERENCE)
+        made._node = AccumulateGrad(made, made._array, made._cell)
+    return made
+
+
+def _instances(result: Any, cls: type[Tensor]) -> Any:
+    """``result``, and each element of tuples and lists, as an instance of ``cls`` if it is a tensor."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and result.__class__ is not Size:
+        return type(result)([_instances(each, cls) for each in result])
+    return result
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
@@ -579,12 +645,14 @@ def _short(value: Any) -> str:
     return type(value).__name__
 
 
+REQUIRE = "requires_grad_() it, or compute it from what requires gradients while that is recorded"
 NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
     ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
     "Tensor instead."
 )
+LEAF_OF_INFERENCE = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
 DETACHED = (
     " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
     "var.detach()."

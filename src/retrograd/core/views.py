@@ -31,7 +31,7 @@ from .levels import LEVEL, level_of
 from .modes import in_inference, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .packing import before_writing
-from .reasons import made
+from .reasons import explained, made
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
 #: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
@@ -199,6 +199,7 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+            " Remedy: clone() it, or make it under torch.no_grad()."
         )
     check_overlap(x)
     if not recording():
@@ -300,13 +301,19 @@ def _refuse_view(x: Tensor, what: str) -> None:
         mode, where_to = (
             ("inference", "in normal mode") if x._made == INFERENCE else ("no_grad", "with grad mode enabled")
         )
-        made = "was created" if shown == "A view" else "of a view which was created"
-        text = f"{shown} {made} in {mode} mode and {what} modified inplace {where_to}."
+        came = "was created" if shown == "A view" else "of a view which was created"
+        text = f"{shown} {came} in {mode} mode and {what} modified inplace {where_to}."
     if x._made == MULTI_OUTPUT:
-        raise RuntimeError(text + _ONE_OF_MANY)
-    if x._made == CUSTOM:
-        raise RuntimeError(text + _OF_A_FUNCTION)
-    raise RuntimeError(text + _FORBIDDEN.format(mode="no_grad" if x._made == NO_GRAD else "inference_mode"))
+        text += _ONE_OF_MANY
+    elif x._made == CUSTOM:
+        text += _OF_A_FUNCTION
+    else:
+        text += _FORBIDDEN.format(mode="no_grad" if x._made == NO_GRAD else "inference_mode")
+    how, base = made(node), made(None if x._view is None else x._view._node)
+    text += f" The view is {how}." if how else f" Its base is {base}." if base else ""
+    changed = where.describe(*x._cell[1]) if x._cell is not None and x._cell[1] else ""
+    text += f" The memory was modified last at {changed}." if changed and "is being" not in what else ""
+    raise RuntimeError(explained(text, "modify a clone, or write the operation out of place"))
 
 
 def bump(x: Tensor) -> None:
@@ -437,7 +444,11 @@ def freed(node: Node) -> RuntimeError:
         "saved tensors after calling backward."
     )
     saved = where.describe(node.code, node.instruction)
-    return RuntimeError(text + (f" The values are those of {bare_name(node)} at {saved}" if saved else ""))
+    if saved:
+        text += f" The values are those of {bare_name(node)} at {saved}"
+    return RuntimeError(
+        explained(text, "pass retain_graph=True to the backward pass before, or compute the graph anew")
+    )
 
 
 def bare_name(node: Any) -> str:

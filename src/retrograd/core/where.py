@@ -110,12 +110,13 @@ def describe(code: CodeType | None, instruction: int) -> str:
     """``file.py:12: y = x * x`` for a remembered place, or an empty string if none was."""
     if code is None:
         return ""
-    line = _line_of(code, instruction)
+    line = line_of(code, instruction)
     source = linecache.getline(code.co_filename, line).strip()
     return f"{code.co_filename}:{line}" + (f": {source}" if source else "")
 
 
-def _line_of(code: CodeType, instruction: int) -> int:
+def line_of(code: CodeType, instruction: int) -> int:
+    """The line of an instruction."""
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return line

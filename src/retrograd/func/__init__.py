@@ -1,6 +1,6 @@
 """``torch.func``: functions made of functions."""
 
-from ..core.absent import absent
+from ..core.absent import absent, listed
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .transforms import grad, grad_and_value, jvp, linearize, vjp
@@ -10,4 +10,4 @@ __all__ = [
     "debug_unwrap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
-__getattr__ = absent(__name__)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -12,6 +12,7 @@ from ..autograd.forward import Dual
 from ..autograd.function import Function
 from ..core.devices import module_of
 from ..core.modes import recording
+from ..core.reasons import defined
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.where import warn
@@ -37,7 +38,8 @@ class VmapRun(Run):
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-                "randomness flags on vmap or perform the randomness operation out of vmap"
+                "randomness flags on vmap or perform the randomness operation out of vmap. Remedy: say "
+                "vmap(..., randomness='different')."
             )
         return self.randomness == "different"
 
@@ -63,9 +65,9 @@ class Batch(Transformed):
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return run_block(self._run, op, tensors, params, in_place)
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         return RuntimeError(
-            f"Batching rule not implemented for aten::{op.shown}.out; the fallback path doesn't work on out= or view ops."
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops."
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -108,10 +110,7 @@ class Batch(Transformed):
         return by_slices(self._run, surface, args, kwargs)
 
     def dynamic(self, name: str) -> Exception:
-        return RuntimeError(
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
-        )
+        return of_no_shape(name)
 
     def spread_as(self, made: Tensor) -> Any:
         return batch(self._run, expand_to(spread_as(self._inner, made), self._run).clone())
@@ -161,20 +160,29 @@ def wrapped_text(name: str, facts: str, inner: Any) -> str:
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
+def of_no_shape(name: str) -> Exception:
+    """The error for an operation whose result has a shape that the numbers decide."""
+    return RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+        f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature. Remedy: "
+        "say it with results of one shape, as by torch.where."
+    )
+
+
 NO_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
     "try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, "
-    "please file a bug report."
+    "please file a bug report. Remedy: return the tensor, and take its numbers outside of vmap."
 )
 NO_CONTROL = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
-    "please file an issue at https://github.com/pytorch/pytorch/issues ."
+    "please file an issue at https://github.com/pytorch/pytorch/issues . Remedy: say it by torch.where(condition, a, b)."
 )
 NO_REQUIRES_GRAD = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
     "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
     "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
+    "transformed instead. Remedy: use torch.func.grad within."
 )
 
 
@@ -360,7 +368,8 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
     if not own:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
-            f"staticmethod or set generate_vmap_rule=True. {more}"
+            f"staticmethod or set generate_vmap_rule=True. {more} Its forward is defined{defined(function.forward)}. Remedy: "
+            "set generate_vmap_rule = True in its class."
         )
     values = tree_map(lambda each: split(each, run)[0], args)
     dims = tree_map(lambda each: split(each, run)[1], args)
@@ -408,5 +417,5 @@ CAPTURED = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
     "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in "
     "a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being called "
-    "inside the PyTorch framework, please file a bug report instead."
+    "inside the PyTorch framework, please file a bug report instead. Remedy: write the operation out of place."
 )

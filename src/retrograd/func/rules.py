@@ -20,7 +20,7 @@ from ..ops.calls import apply
 from ..ops.operation import OPS
 from ..ops.operation import TENSORS as F
 from ..ops.promote import common_dtype
-from .batch import RULES, VmapRun, aligned, all_wrapped, batch, expand_to, front, move, slices, split
+from .batch import RULES, VmapRun, aligned, all_wrapped, batch, expand_to, front, move, of_no_shape, slices, split
 
 Given = tuple[Any, ...]
 
@@ -569,18 +569,20 @@ def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
 @rule("unique_block unique_consecutive_block unique_dim_block masked_select_block")
 def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     name = {"unique": "_unique2"}.get(op.shown, op.shown)
-    raise RuntimeError(
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-        f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
-    )
+    raise of_no_shape(name)
 
 
-@rule("bernoulli_block poisson_block binomial_block multinomial_block")
+@rule("bernoulli_block poisson_block binomial_block multinomial_block standard_gamma_block dirichlet_block")
 def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if not run.differs():
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
         )
+    return batch(run, apply(op, fronted(tensors, run), params))
+
+
+@rule("dirichlet_grad")
+def _along_the_last(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, apply(op, fronted(tensors, run), params))
 
 

@@ -16,6 +16,7 @@ from ..autograd.forward import Dual, make, primal_in, tangent_in, zeros_as
 from ..autograd.solving import place_of, solve
 from ..core.modes import recording, set_recording
 from ..core.node import AccumulateGrad, Output, nobody
+from ..core.reasons import defined, explained
 from ..core.tensor import Tensor
 from ..core.tree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..ops.interpret import Run, Transformed, blank, runs
@@ -77,7 +78,8 @@ def stand_in(x: Any) -> Any:
     """What stands for the argument ``x`` while a gradient by it is taken."""
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        text = "only Tensors of floating point dtype can require gradients"
+        raise RuntimeError(explained(text, "convert the argument, as by .float()"))
     return _alias(_spread(x, runs()[::-1]))
 
 
@@ -248,11 +250,13 @@ def _only_tensors(aux: Any) -> None:
 
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
-        raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+        text = f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
+        raise RuntimeError(explained(text, "return the tensor itself, of no dimension"))
     if output._array.ndim:
         raise RuntimeError(
             "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
             f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            + explained("", "reduce it to one number, as by .sum()", output._node)
         )
     if output.is_complex():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
@@ -408,7 +412,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         if strict and any(tangent_in(each, run) is None for each in tree_flatten(output)[0]):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
-                "with strict=True."
+                f"with strict=True. f is defined{defined(func)}. Remedy: compute the output from the inputs."
             )
         result = tree_map(lambda each: primal_in(each, run), output)
         slope = tree_map(lambda each: _slope(each, run), output)
@@ -431,7 +435,7 @@ def check_dual(primal: Any, tangent: Any) -> None:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(primal._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}."
+            f"{list(tangent._array.shape)}.{explained('', 'give a tangent of its shape', primal._node, 'The tensor is')}"
         )
 
 

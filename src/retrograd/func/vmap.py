@@ -149,7 +149,7 @@ def _slices_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, lis
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-            "dimension"
+            "dimension. Remedy: say in in_dims along which dimension each argument has its slices, or None for a shared one."
         )
     return sizes[0], dims, leaves, spec
 

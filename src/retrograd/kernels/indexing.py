@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy
+
 from ..core.dtypes import unsupported
-from .picking import grid, taken_along
+from . import looped
+from .picking import grid, same_around, taken_along
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of what :func:`take` gives."""
-    import numpy
-
     if picks[0] is not None and picks[0].dtype == bool:
         return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
@@ -32,12 +34,49 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
     if len(picks) == 1:  # the common case first
-        return x[picks[0]] if picks[0].dtype.kind == "b" else x.take(picks[0], 0)
+        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else x.take(picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
         return x.take(picks[places[0]], places[0])
     found = x[_key(picks)]
     return found if found.flags.c_contiguous else found.copy()
+
+
+def _masked(x: Any, mask: Any) -> Any:
+    """The elements of ``x`` where ``mask`` is True."""
+    loops = looped.movers("picking", mask.size, x, mask)
+    if loops is None or mask.shape != x.shape:
+        return x[mask]
+    flat = looped.bits(mask).reshape(-1)
+    starts, count = _starts(loops, flat)
+    found = numpy.empty(count, looped.BITS[x.dtype.itemsize])
+    loops.kept(looped.bits(x).reshape(-1), flat, starts, found)
+    return found.view(x.dtype)
+
+
+#: Into how many parts a mask is cut, so that several threads can count and copy.
+PARTS = 16
+
+
+def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
+    """Where the elements of each part of a mask begin among all that are kept, and how many there are."""
+    counts = numpy.empty(PARTS, numpy.int64)
+    loops.counted(mask, counts)
+    ends = counts.cumsum()
+    return ends - counts, int(ends[-1])
+
+
+def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
+    """Zeros of ``shape`` to which ``values`` are added at the picked places."""
+    mask = picks[0]
+    if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
+        loops = looped.movers("picking", mask.size, values, mask)
+        if loops is not None:
+            flat, out = looped.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
+            given = looped.bits(values).reshape(-1)
+            loops.put_back(given, flat, _starts(loops, flat)[0], looped.bits(out).reshape(-1))
+            return out
+    return add(np, np.zeros(shape, values.dtype), picks, values)
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
@@ -55,10 +94,25 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     if picks[places[0]].dtype.kind == "b":
         x[_key(picks)] += values  # a mask picks nothing twice
         return x
+    if len(places) == 1 and _added_by_loop(x, picks[places[0]], values, places[0]):
+        return x
     if len(places) == 1 and picks[places[0]].ndim == 1 and places[0] == 0 and values.ndim == x.ndim:
         return _add_rows(np, x, picks[0], values)
     np.add.at(x, _key(picks), values)
     return x
+
+
+def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
+    """Add large ``values`` at ``index`` of dimension ``dim`` of ``x``; whether there is a loop for that."""
+    loops = looped.loops("picking", values.size, x, values)
+    if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
+        return False
+    bad = numpy.zeros(1, numpy.uint8)
+    before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
+    given = numpy.ascontiguousarray(values).reshape(before, index.size, after)
+    loops.add_rows(x.reshape(before, x.shape[dim], after), numpy.ascontiguousarray(index).reshape(-1), given, bad)
+    looped.said(bad)
+    return True
 
 
 def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
@@ -109,7 +163,18 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         flat = x.reshape(-1)
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
         return flat.reshape(x.shape)
-    np.add.at(x, grid(np, index, dim), _cut(values, index))
+    values = _cut(values, index)
+    loops = looped.loops("picking", index.size, x, values)
+    if loops is None or not x.flags.c_contiguous or not same_around(x.shape, index.shape, dim):
+        np.add.at(x, grid(np, index, dim), values)
+        return x
+    bad = numpy.zeros(1, numpy.uint8)
+    arrays = [looped.around(each, dim) for each in (x, index, values)]
+    if arrays[0].shape[2] == 1:
+        loops.scatter_add_rows(*[each[:, :, 0] for each in arrays], bad)
+    else:
+        loops.scatter_add(*arrays, bad)
+    looped.said(bad)
     return x
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from . import large
+from . import large, looped
 from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
@@ -67,8 +67,30 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
     if 0 < x.size <= FEW and x.__class__ is numpy.ndarray:
         return x.ravel().take(index if x.ndim == 1 else _places(np, index, x.shape, axis))
     if index.ndim == x.ndim:
-        return x[grid(np, index, axis)]
+        found = _taken_by_loop(x, index, axis)
+        return x[grid(np, index, axis)] if found is None else found
     return x[grid(np, np.expand_dims(index, axis), axis)].squeeze(axis)
+
+
+def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
+    """The same where both are large and differ in size along the axis only; else None."""
+    loops = looped.movers("picking", index.size, x, index)
+    if loops is None or not same_around(x.shape, index.shape, axis):
+        return None
+    given, places = looped.around(looped.bits(x), axis), looped.around(index, axis)
+    out, bad = numpy.empty(places.shape, given.dtype), numpy.zeros(1, numpy.uint8)
+    if places.shape[2] == 1:
+        loops.gather_rows(given[:, :, 0], places[:, :, 0], out[:, :, 0], bad)
+    else:
+        loops.gather(given, places, out, bad)
+    looped.said(bad)
+    return out.view(x.dtype).reshape(index.shape)
+
+
+def same_around(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
+    """Whether two shapes differ at ``axis`` only."""
+    axis %= len(shape)
+    return len(shape) == len(other) and shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
 def largest(np: Any, x: Any, axis: int) -> Any:

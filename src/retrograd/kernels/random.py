@@ -9,7 +9,8 @@ and if the size is not a multiple of 16 the last 16 are drawn anew.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy
 from .fast import LARGE, available, loops
 
 Array = Any
+Draws = Generator[float, None, None]
 F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
 BF16 = numpy.dtype(ml_dtypes.bfloat16)
 DEFAULT_SEED = 67280421310721
@@ -138,6 +140,19 @@ class Stream:
         """``count`` uniform float64 in [0, 1) (not to be written to)."""
         return self.numbers(count, DOUBLES)
 
+    def one_by_one(self) -> Generator[float, None, None]:
+        """Uniform float64 in [0, 1) as numbers of Python's; to be closed, which gives back what has not been taken."""
+        while True:
+            count = max((WORDS - self._position) // 2, 1)
+            drawn = self.doubles(count).tolist()
+            taken = 0
+            try:
+                for value in drawn:
+                    taken += 1
+                    yield value
+            finally:
+                self._position -= 2 * (count - taken)
+
     def state(self) -> Array:
         """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
         state = self._engine.state["state"]
@@ -200,10 +215,16 @@ def _blocks(words: Array, dtype: Any) -> Array:
     """Standard normals, 16 of each 16 uniform numbers."""
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type
+    radius = numpy.subtract(kind(1), block[:, :8])
     with numpy.errstate(divide="ignore"):
-        radius = numpy.sqrt(kind(-2) * numpy.log(kind(1) - block[:, :8]))
+        numpy.log(radius, out=radius)
+    radius *= kind(-2)
+    numpy.sqrt(radius, out=radius)
     angle = kind(2 * math.pi) * block[:, 8:]
-    return numpy.concatenate([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).ravel()
+    out = numpy.empty_like(block)
+    numpy.multiply(radius, numpy.cos(angle), out=out[:, :8])
+    numpy.multiply(radius, numpy.sin(angle, out=angle), out=out[:, 8:])
+    return out.ravel()
 
 
 SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
@@ -414,29 +435,30 @@ def poisson(stream: Stream, rate: Array) -> Array:
     """Counts of mean ``rate``, element by element: products of draws below 10, transformed rejection from there on."""
     out = numpy.empty(rate.shape, rate.dtype)
     flat = out.reshape(-1)
-    for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
-        flat[index] = _poisson_few(stream, mean) if mean < 10 else _poisson_many(stream, mean)
+    with closing(stream.one_by_one()) as draws:
+        for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
+            flat[index] = (_poisson_few if mean < 10 else _poisson_many)(draws, mean)
     return out
 
 
-def _poisson_few(stream: Stream, mean: float) -> int:
+def _poisson_few(draws: Draws, mean: float) -> int:
     if mean == 0:
         return 0
     bound, product, count = math.exp(-mean), 1.0, 0
     while True:
-        product *= float(stream.doubles(1)[0])
+        product *= next(draws)
         if product <= bound:
             return count
         count += 1
 
 
-def _poisson_many(stream: Stream, mean: float) -> int:
+def _poisson_many(draws: Draws, mean: float) -> int:
     """Hörmann's PTRS: The transformed rejection method for generating Poisson random variables (1993)."""
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha, accept = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
     while True:
-        u, v = (float(each) for each in stream.doubles(2))
+        u, v = next(draws), next(draws)
         u -= 0.5
         us = 0.5 - abs(u)
         k = math.floor((2 * a / us + b) * u + mean + 0.43)
@@ -454,12 +476,13 @@ def binomial(stream: Stream, count: Array, chance: Array) -> Array:
     out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
     flat = out.reshape(-1)
     pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
-    for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
-        flat[index] = _successes(stream, trials, p)
+    with closing(stream.one_by_one()) as draws:
+        for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
+            flat[index] = _successes(draws, trials, p)
     return out
 
 
-def _successes(stream: Stream, trials: float, p: float) -> float:
+def _successes(draws: Draws, trials: float, p: float) -> float:
     if trials <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -467,15 +490,15 @@ def _successes(stream: Stream, trials: float, p: float) -> float:
     if math.isnan(p):
         return math.nan
     rare = p if p <= 0.5 else 1 - p  # the rarer outcome is counted
-    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(stream, trials, rare)
+    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(draws, trials, rare)
     return found if p <= 0.5 else trials - found
 
 
-def _binomial_few(stream: Stream, trials: float, p: float) -> float:
+def _binomial_few(draws: Draws, trials: float, p: float) -> float:
     """Waiting times from one success to the next, until the trials are used up."""
     waited, found, scale = 0.0, 0, math.log1p(-p)
     while True:
-        draw = float(stream.doubles(1)[0])
+        draw = next(draws)
         waited += math.ceil(math.log(draw) / scale) if draw else math.inf
         if waited > trials:
             return found
@@ -487,14 +510,14 @@ def _stirling_rest(k: float) -> float:
     return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
 
 
-def _binomial_many(stream: Stream, trials: float, p: float) -> float:
+def _binomial_many(draws: Draws, trials: float, p: float) -> float:
     """Hörmann's BTRS: The generation of binomial random variates (1993)."""
     spread = math.sqrt(trials * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
     odds, alpha, middle = p / (1 - p), (2.83 + 5.1 / b) * spread, math.floor((trials + 1) * p)
     while True:
-        u, v = (float(each) for each in stream.doubles(2))
+        u, v = next(draws), next(draws)
         u -= 0.5
         us = 0.5 - abs(u)
         k = math.floor((2 * a / us + b) * u + trials * p + 0.5) if us else -1
@@ -516,10 +539,10 @@ def _binomial_many(stream: Stream, trials: float, p: float) -> float:
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
     """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
     rows = numpy.atleast_2d(weights)
-    if replacement:
+    if replacement and samples != 1:
         picked = numpy.stack([_pick(stream, row, samples) for row in rows])
     else:
-        # The smallest of exponential times with these rates come first.
+        # One alone is drawn as without replacement: the smallest of exponential times with these rates come first.
         waits = exponential(stream, rows.shape, rows.dtype)
         with numpy.errstate(divide="ignore"):
             ratio = rows / waits

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
+from . import looped
+
 SHORT = 24  # up to so many steps one after the other are faster than passes over all
+
+
+def sum_from_the_end(x: Any, dim: int) -> Any:
+    """Running sums along ``dim`` from the far end, if there is a loop for such an array; else None."""
+    loops = looped.loops("scanning", x.size, x)
+    if loops is None:
+        return None
+    given, out = looped.around(x, dim), numpy.empty(x.shape, x.dtype)
+    loops.sums_from_the_end(given, out.reshape(given.shape))
+    return out
 
 
 def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
@@ -26,6 +40,12 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
     Without a division, so that it is right for factors of zero too.
     """
+    loops = looped.loops("scanning", factor.size, factor, summand)
+    if loops is not None:
+        given = looped.around(np.broadcast_to(summand, factor.shape), dim)
+        made = numpy.empty(factor.shape, factor.dtype)
+        loops.recurrence(given, looped.around(factor, dim), made.reshape(given.shape), backward)
+        return made
     out = np.moveaxis(np.array(np.broadcast_to(summand, factor.shape)), dim, 0)
     steps = np.moveaxis(factor, dim, 0)
     if backward:

@@ -156,5 +156,13 @@ __all__ = [
     "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
     "upsample_nearest",
 ]  # fmt: skip
-publish(globals(), "nn")
+#: What PyTorch has under two names.
+SHARED = (
+    "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink",
+    "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_",
+    "rrelu_", "selu_", "threshold_",
+)  # fmt: skip
+publish(globals(), "nn", SHARED)
+logsigmoid.__name__, threshold.__name__ = "log_sigmoid", "_threshold"  # as PyTorch's are called
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -9,26 +9,19 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..core.absent import absent, listed
-from ..core.tensor import Tensor
+from ..core.overriding import DISABLED
+from ..core.tensor import Tensor, leaf_of
 from ..ops.cast import on_cpu
 from ..ops.cast import rebuild as rebuild_tensor
 from ..ops.create import empty
 from ..ops.interpret import Interpreted
-from ..ops.promote import PLAIN
+from ..ops.promote import OURS, PLAIN
 
-new = object.__new__
-
-
-def _of_class(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
-    """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
-    if requires_grad.__class__ is not bool:
-        kind = type(requires_grad).__name__
-        raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
-    if requires_grad and data._array.dtype.kind not in "fcV":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    made: Any = new(cls)
-    made._array, made._cell, made._node, made._view, made._grad = data._array, data._cell, None, None, None
-    return made.requires_grad_(True) if requires_grad else made
+DETACHED = (
+    "Creating a Parameter from an instance of type {} requires that detach() returns an instance of the same type, but "
+    "return type {} was found instead. To use the type as a Parameter, please correct the detach() semantics defined by "
+    "its __torch_dispatch__() implementation."
+)
 
 
 class _EveryParameter(type):
@@ -53,16 +46,19 @@ class Parameter(Tensor, metaclass=_EveryParameter):
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
+    __torch_function__ = DISABLED
     _is_param = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        if type(data) in PLAIN:
-            return _of_class(cls, data, requires_grad)
+        if type(data) in OURS:
+            return leaf_of(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
-        made = _of_class(type(data), data, requires_grad)
+        made = data.detach().requires_grad_(requires_grad)
+        if type(made) is not type(data):
+            raise RuntimeError(DETACHED.format(type(data).__name__, type(made).__name__))
         made._is_param = True
         return made
 
@@ -81,12 +77,13 @@ class Parameter(Tensor, metaclass=_EveryParameter):
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
     """A parameter from what a pickle holds."""
-    made = _of_class(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
+    made = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     made.__dict__.update(attributes)
     return made
 
 
 PLAIN.add(Parameter)
+OURS.add(Parameter)
 
 
 class _EveryBuffer(type):
@@ -112,6 +109,7 @@ class Buffer(Tensor, metaclass=_EveryBuffer):
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
+    __torch_function__ = DISABLED
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
@@ -209,7 +207,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        return _of_class(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        return leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
@@ -222,7 +220,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
-        made = _of_class(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        made = leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent, made._is_buffer = persistent, True
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import iadd
 from typing import Any
 
 import numpy
@@ -18,14 +19,18 @@ from .table import pointwise, surface
 
 def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     """Add ``alpha * y`` to an array of floats, in place."""
-    if x.size < LARGE or y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
         x += y * numpy.asarray(alpha, x.dtype)
 
 
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
-    over=("alpha.__class__ is float", "add_scaled(self, other, alpha)", {"add_scaled": _add_scaled}),
+    over=(
+        "alpha.__class__ is float",
+        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
+        {"iadd": iadd, "add_scaled": _add_scaled},
+    ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.

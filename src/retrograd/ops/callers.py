@@ -19,6 +19,8 @@ from .operation import arguments
 INLINE, FIRST = "inline", "first"
 #: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
 AXIS, NEW_AXIS = "axis", "new axis"
+#: Whom a caller is for that takes operands and nothing else.
+OPERATOR = "operator"
 
 
 class Front:
@@ -59,6 +61,12 @@ class Front:
         made.surface = surface
         return made
 
+    def before_operator(self, surface: Any) -> Front:
+        """The same before ``surface``, which takes operands alone."""
+        made = self.behind(surface)
+        made.names = self.names[: self.positional]
+        return made
+
     def passed_on(self, spread: str, named: str) -> str:
         """The arguments as they go on to the surface; under ``spread`` and ``named`` those for which it has no name."""
         parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
@@ -66,13 +74,24 @@ class Front:
             parts.insert(self.positional, f"*{spread}")
         return ", ".join([*parts, f"**{named}"] if named else parts)
 
+    def read(self) -> set[str]:
+        """The surface's arguments that are something to the block."""
+        found = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
+        found += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
+        return {*self.operands, *self.op.params, *found, *re.findall(r"\w+", self.guard)}
+
     def unusual(self) -> list[str]:
         """Conditions under which a call is not a common one: of the arguments that are nothing to the block."""
-        read = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
-        read += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
-        ours = {*self.operands, *self.op.params, *read}
+        ours = self.read()
         found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
+
+    def for_users(self) -> Front:
+        """The same for a public caller, which takes in one dictionary what is keyed and nothing to the block: it is
+        hardly ever given, and each parameter with a default would cost 7 ns."""
+        made, ours = copy(self), self.read()
+        made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
+        return made
 
     def values(self) -> dict[str, str]:
         """How the block's parameters are called in the written code."""
@@ -107,13 +126,16 @@ def _unlike(name: str, default: Any) -> str:
 class Text:
     """The text of the callers of ``op``, before which ``front`` may stand.
 
-    ``public``: whether users call it, as a ``"function"`` or ``"method"``. ``over``: whether the first operand is
+    ``public``: whether users call it, as a ``"function"`` or ``"method"``, or as an ``"operator"``, which has no parameters.
+    ``over``: whether the first operand is
     overwritten. ``every``: what is appended to the name of each result; ``shown``: of those that become tensors;
     ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself;
     ``records``: whether there is anything to record.
     """
 
     def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
+        if front is not None and public and public != OPERATOR:
+            front = front.for_users()
         self.op, self.front, self.public, self.over = op, front, public, over
         self.count = len(op.tensors)
         gives = None if front is None else front.gives
@@ -125,10 +147,10 @@ class Text:
         self.returned = "_y" if len(self.shown) == 1 else several if gives is None else f"tuple_of(Given, {several})"
         if front is None:
             self.names = [{"self": "input"}.get(each, each) for each in op.tensors]
-            self.values = {each: each for each in op.params}
+            self.values = {each: f"default_{each}" if public == OPERATOR else each for each in op.params}
             given = ", ".join(self.names) + ("," if self.count == 1 else "")
-            params = ", ".join(op.params) + ("," if op.params else "")
-            self.takes_out = public != "method" and not over
+            params = ", ".join(self.values.values()) + ("," if op.params else "")
+            self.takes_out = public not in ("method", OPERATOR) and not over
             self.slow = f"return slow(op, ({given}), ({params}), {'out' if self.takes_out else 'None'})"
         else:
             self.names = list(front.operands)
@@ -142,14 +164,14 @@ class Text:
         """The first line, and lines that leave to the readable way what is no common call by its arguments."""
         lines, front = [f"def caller({self.signature()}):"], self.front
         if front is None:
-            if self.public:
+            if self.public and self.public != OPERATOR:
                 lines.append(
                     f"    if {'rest or out is not None' if self.takes_out else 'rest'}: {self.slow[:-1]}, rest)"
                 )
             elif self.takes_out:
                 lines.append(f"    if out is not None: {self.slow}")
             return lines
-        if self.public and not (front.spread and front.named):
+        if self.public and self.public != OPERATOR and not (front.spread and front.named):
             more = [each for each, own in (("rest", front.spread), ("unknown", front.named)) if not own]
             passed = front.passed_on(front.spread or "rest", front.named or "unknown")
             lines.append(f"    if {' or '.join(more)}: return slow({passed})")
@@ -168,6 +190,8 @@ class Text:
         every, positional = (*self.names, *self.op.params), self.count + self.op.positional
         if self.front is not None:
             every, positional = self.front.names, self.front.positional
+        if self.public == OPERATOR:
+            return ", ".join(self.names if self.front is None else every)
         unset = "=MISSING" if self.public else ""
         parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
         spread = f"*{of.spread}" if self.front and of.spread else "*rest" if self.public else "*"
@@ -230,6 +254,8 @@ class Text:
 
     def at_defaults(self) -> str:
         """The condition that the parameters are what they are by default, if there are any."""
+        if self.public == OPERATOR and self.front is None:
+            return ""
         return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
 
     def strange(self) -> str:
@@ -404,7 +430,10 @@ class Text:
         """Lines that make the node."""
         op = self.op
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
-        every = _lines("_node = new(Node)", f"_node.edges = ({' '.join(places)})")
+        shaped = op.kind == "pointwise" and self.count == 2 and not self.over
+        every = _lines("_node = Node()", f"_node.edges = ({' '.join(places)})")
+        if shaped:
+            every += _lines("_s = _n0.shape")
         every += _lines(*self.saves(None))
         head = "if " + " or ".join(f"_n{i} is not None" for i in range(self.count)) + ":"
         if not self.single:
@@ -431,7 +460,7 @@ class Text:
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
-            "    _node = new(counted(Node, len(_r)))",
+            "    _node = counted(Node, len(_r))()",
         ]
         lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
         lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._node = new(Output)"]
@@ -441,7 +470,8 @@ class Text:
 
     def lone(self, i: int) -> list[str]:
         """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
-        return [f"_node = new(Node{i})", f"_node.edge = _n{i}", *self.saves(i)]
+        shape = [f"_s = _n{i}.shape"] if self.op.kind == "pointwise" and self.count == 2 and not self.over else []
+        return [f"_node = Node{i}()", f"_node.edge = _n{i}", *shape, *self.saves(i)]
 
     def saves(self, only: int | None) -> list[str]:
         """Lines that keep on the node what its rules need."""
@@ -463,13 +493,16 @@ class Text:
         lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
         if self.over:
             lines.append("_node.shape = _r.shape if _n0 is None else _n0.shape")
+        elif self.op.one:
+            lines.append("_node.shape = ()")
         elif not pointwise:
             lines.append(f"_node.shape = {'_r[0]' if self.op.several else '_r'}.shape")
         elif self.count == 1:
             lines.append("_node.shape = _n0.shape")
         else:
-            found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(self.count - 1))
-            lines.append(f"_s = {found} else _n{self.count - 1}.shape")
+            if self.count > 2:
+                found = " else ".join(f"_n{i}.shape if _n{i} is not None" for i in range(self.count - 1))
+                lines.append(f"_s = {found} else _n{self.count - 1}.shape")
             tensor = f"_a1 is not {names[1]} and " if self.count == 2 and self.op.numbers else ""
             lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
         lines.append(f"_node.dtype = {'_d' if pointwise or self.over else '_t'}")

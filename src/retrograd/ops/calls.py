@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core import anomaly, devices, dtypes, where
+from ..core import anomaly, devices, dtypes, overriding, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
@@ -36,7 +36,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         special = innermost(tensors)
         if special is not None:
             if out is not None:
-                raise special.refuse_out(op)
+                raise special.refuse_out(op.shown)
             return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
@@ -69,26 +69,41 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], o
     return apply_operator(op, taken, params)
 
 
+def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """``apply`` for the operator ``name``, of which a foreign class may say by ``__torch_function__`` what it gives."""
+
+    def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+        result = apply(op, tensors, params, out)
+        return overridden(name, tensors) if result is NotImplemented else result
+
+    return slow
+
+
+def overridden(name: str, operands: tuple[Any, ...]) -> Any:
+    """What the operator ``name`` gives if an operand has a ``__torch_function__`` of which nobody had heard."""
+    return getattr(Tensor, name)(*operands) if overriding.notice(operands, Tensor) else NotImplemented
+
+
 def belongs(value: Any) -> bool:
     """Whether ``value`` can be an operand of an operator of tensors."""
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
-def guarded(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """``function`` as an operator: NotImplemented for an operand of a foreign class."""
+def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
+    """``function`` as the operator ``name``: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
         try:
             if other.__class__ in NUMBERS or isinstance(other, Tensor):
                 return function(input, other)
             if not belongs(other):
-                return NotImplemented
+                return overridden(name, (input, other))
             return function(input, other.item() if isinstance(other, numpy.generic) else other)
         except Exception as error:
             raise where.brief(error) or error from None
 
-    operator.__code__ = operator.__code__.replace(co_name=function.__name__)
-    operator.__name__ = operator.__qualname__ = function.__name__
+    operator.__code__ = operator.__code__.replace(co_name=name)
+    operator.__name__ = operator.__qualname__ = name
     operator.__module__, operator.__doc__ = "retrograd", function.__doc__
     return operator
 
@@ -137,12 +152,15 @@ def run(
     if op.kind == "pointwise":
         arrays, target = _promoted(op, np, tensors, arrays, into)
     inputs = arrays
+    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     if op.opmath:
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
         if short:
+            others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
+            if op.kind != "pointwise" and any([each != short[0] for each in others]):
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
-    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     with numpy.errstate(all="ignore"):
         try:
             result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
@@ -150,9 +168,24 @@ def run(
             if op.kind == "pointwise":
                 raise broadcast_error(tensors) or error from None
             raise
+        except RuntimeError:
+            if inputs is not arrays:  # it may name dtypes
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
+            raise
         if target is not None:
             result = _retype(op, result, target)
     return tuple(arrays), result
+
+
+def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
+    """Let the kernel say what it has against short floats beside other numbers, before all have 32 bits."""
+    with numpy.errstate(all="ignore"):
+        try:
+            op.kernel(np, *arrays, *params, **keywords)
+        except RuntimeError:
+            raise
+        except Exception:  # NumPy's, of what it can not calculate with short floats
+            return
 
 
 def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
@@ -307,7 +340,9 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             shared = isinstance(source, Tensor) and source._array is value
             cell = source._cell if shared else FIXED
             if cell is None:
-                raise RuntimeError(INFERENCE_SAVED)
+                raise RuntimeError(
+                    f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
+                )
             setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
             setattr(node, f"v_{name}", cell[0])
             if hooks is not None and isinstance(source, Tensor):
@@ -327,6 +362,7 @@ INFERENCE_SAVED = (
     "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
     "use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
+NO_INFERENCE = "Remedy: clone() it first, or make it under torch.no_grad() instead of torch.inference_mode()."
 
 
 def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, edges: Any) -> Any:
@@ -420,12 +456,12 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
     outs = out if isinstance(out, tuple) else (out,)
     special = innermost(outs)
     if special is not None:
-        raise special.refuse_out(op)
+        raise special.refuse_out(op.shown)
     graded = op.has_rules and op.result is None
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
             f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
+            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
         )
     _, result = run(op, tensors, params)
     results = result if isinstance(result, tuple) else (result,)
@@ -449,15 +485,20 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warn(
-                f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
-                f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
-                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            )
+            warn_of_resizing(target, array.shape)
         target._array = resized(target._array, array.shape)
     target._array[...] = array
     bump(target)
+
+
+def warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Warn that an output which held something takes another shape."""
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
+        f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+        "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing "
+        "it, inplace, to zero elements with t.resize_(0).",
+    )
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:

@@ -11,6 +11,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
+from ..core.reasons import explained
 from ..core.tensor import (
     Tensor,
     address,
@@ -25,7 +26,7 @@ from ..core.where import brief, briefly, warn
 from ..kernels import text
 from ..kernels.fast import LARGE, copied
 from .inner import as_strided_of, to_dtype
-from .promote import PLAIN
+from .promote import OURS
 from .table import op, surface
 
 
@@ -249,7 +250,8 @@ def tolist(input: Tensor) -> Any:
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise RuntimeError(explained(text, "detach() it", input._node))
     array = input._array
     if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
         return array
@@ -333,7 +335,7 @@ def _len(self: Tensor) -> int:
 
 
 def _iter(self: Tensor) -> Any:
-    if self._array.ndim == 0:
+    if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
 
@@ -382,7 +384,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    if self.__class__ in PLAIN:
+    if self.__class__ in OURS:
         return text_of(self, contents=tensor_contents)
     shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
     return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
@@ -402,6 +404,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
+            + explained("", "copy x.detach().clone()", self._node, "The tensor is")
         )
     copied = _like(self, _copied(self._array, memo))
     copied.requires_grad_(self.requires_grad)
@@ -440,7 +443,10 @@ def _like(x: Tensor, array: Any) -> Tensor:
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
     """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
     if not issubclass(cls, Tensor):
-        raise TypeError("as_subclass(): argument 'cls' (position 1) must be a subclass of torch.Tensor")
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor."
+        )
     shown = LEVEL[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
     out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None
@@ -476,39 +482,6 @@ def _reduce(self: Tensor, protocol: int) -> Any:
         self.__dict__,
         str(self.device),
     )
-
-
-class UntypedStorage:
-    """The memory of a tensor, as ``Tensor.untyped_storage()`` gives it: its address and its size in bytes."""
-
-    __module__ = "torch.storage"
-
-    def __init__(self, array: Any) -> None:
-        self._memory = memory_of(array)
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._memory)
-
-    def nbytes(self) -> int:
-        """How many bytes the memory has."""
-        return int(self._memory.nbytes)
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self) -> devices.device:
-        """Where the memory is."""
-        return devices.device_of(self._memory)
-
-
-@surface(function=False)
-def untyped_storage(input: Tensor) -> UntypedStorage:
-    """The memory in which the tensor lies."""
-    return UntypedStorage(input._array)
-
-
-surface(function=False, name="storage")(untyped_storage)
 
 
 @surface()

@@ -9,6 +9,8 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
+from ..core.modes import in_inference
+from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
 from ..kernels.fast import LARGE
@@ -28,7 +30,10 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
         raise TypeError("requires_grad must be a bool")
     if array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return out.requires_grad_()
+    if in_inference():
+        return out.requires_grad_()
+    out._node = AccumulateGrad(out, array, out._cell)
+    return out
 
 
 def place_of(device: Any) -> Any:

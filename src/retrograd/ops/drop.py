@@ -70,7 +70,7 @@ def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bo
     """Dropout to what selu makes of minus infinity, then scaled and moved to keep mean and variance."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    if p == 0 or not train or input._array.size == 0:
+    if input._array.size == 0 or p == 0 or not train:
         return input
     if p == 1:
         zero = _zero(input)

@@ -26,6 +26,7 @@ F: Any = TENSORS
 @pointwise(
     lambda F, g, self, exponent: g * (exponent * F.pow_scalar(self, exponent - 1)) if exponent else F.zeros_as(g),
     name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
+    inline=("exponent == 2", "np.multiply(self, self)"),
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
@@ -36,6 +37,10 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
         cube = looped("cube", self) if large else None
         return self * self * self if cube is None else cube
     kind = self.dtype.kind
+    if exponent == 0 and kind != "b":
+        ones = np.empty_like(self)
+        ones.fill(1)
+        return ones
     if kind in "iu":
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -140,7 +145,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
     return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
 
 
-@surface()
+@surface(quick=pow_scalar, guard="exponent.__class__ is float or exponent.__class__ is int")
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent``, element by element; either may be a number.
 

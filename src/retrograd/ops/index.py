@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes
+from ..core import dtypes, overriding
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
 from ..core.where import brief, warn
@@ -41,10 +41,20 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         return found
     if picks := _picks_of(self, index):
         return pick(self, picks)
-    viewed, picks = viewed_by(self, index)
+    try:
+        viewed, picks = viewed_by(self, index)
+    except Exception:
+        if not _noticed(index):
+            raise
+        return self[index]
     if picks:
         return pick(viewed, picks)
     return alias(self) if viewed is self else viewed
+
+
+def _noticed(*given: Any) -> bool:
+    """Whether the class of an index or of a value has a ``__torch_function__`` of which nobody had heard."""
+    return overriding.notice(given, Tensor)
 
 
 def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
@@ -338,7 +348,7 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at the places that were read."""
-    return indexing.add(np, np.zeros(shape, self.dtype), picks, self)
+    return indexing.spread(np, self, shape, picks)
 
 
 index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
@@ -414,7 +424,9 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     try:
         _put_at(self, index, value)
     except Exception as error:
-        raise brief(error) or error from None
+        if not _noticed(index, value):
+            raise brief(error) or error from None
+        self[index] = value
 
 
 def _put_at(x: Tensor, index: Any, value: Any) -> None:

@@ -15,7 +15,7 @@ from .table import op, pointwise
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline=("self.dtype is not dtype.numpy", "self.astype(dtype.numpy) if self.size < 32768 else kernel(np, self, dtype)"),
+    inline=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
@@ -149,13 +149,13 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     lead = len(target) - len(steps)
     new = target[: max(lead, 0)]
     if lead < 0 or (new and min(new) < 0):
-        raise _inexpandable(self, list(size))
+        raise inexpandable(self, list(size))
     strides = [0] * len(target)
     for i, have in enumerate(self.shape, lead):
         if target[i] == have or target[i] == -1:
             target[i], strides[i] = have, steps[i - lead]
         elif have != 1:
-            raise _inexpandable(self, list(size))
+            raise inexpandable(self, list(size))
     for i in range(lead - 1, -1, -1) if 1 in new else ():  # a new dimension of size 1 steps over all that follow
         if target[i] == 1 and steps:
             strides[i] = target[i + 1] * strides[i + 1]
@@ -167,7 +167,7 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _inexpandable(x: Any, size: list[int]) -> RuntimeError:
+def inexpandable(x: Any, size: list[int]) -> RuntimeError:
     """torch's error for what can not be stretched to ``size``, where -1 stands for the size that is there."""
     shape = x.shape
     lead = len(size) - len(shape)

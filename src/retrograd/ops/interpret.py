@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from ..core.devices import module_of
+from ..core.overriding import DISABLED
 from ..core.tensor import Tensor, new, wrap
 
 _runs: ContextVar[tuple[Run, ...]] = ContextVar("runs", default=())
@@ -72,6 +73,7 @@ class Interpreted(Tensor):
     """A tensor whose class says what operations do with it; ``level`` says which acts first (the highest)."""
 
     __slots__ = ()  # so that an instance may become a plain tensor
+    __torch_function__ = DISABLED
     level: Any
 
     @abstractmethod
@@ -81,9 +83,9 @@ class Interpreted(Tensor):
         ``in_place``: the first operand takes the result, and is returned.
         """
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         """The error for ``out=``."""
-        return RuntimeError(f"{op.shown}(): out= is not supported for {type(self).__name__}")
+        return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
 class Transformed(Interpreted):

@@ -6,6 +6,7 @@ Importing this module imports the whole table.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..core import left_out
@@ -35,6 +36,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     join,
     linalg,
     losses,
+    memory,
     normalise,
     oldtypes,
     operators,
@@ -67,7 +69,7 @@ from .table import FUNCTIONS, METHODS, operator_form, public_form
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul",
-    "rmul": "mul", "imul": "mul_", "truediv": "div", "itruediv": "div_", "floordiv": "floor_divide",
+    "rmul": "mul", "imul": "mul_", "truediv": "div", "floordiv": "floor_divide",
     "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow", "ipow": "pow_",
     "and": "bitwise_and",
     "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
@@ -75,6 +77,8 @@ OPERATORS = {
     "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
     "div": "div", "idiv": "div_", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip
+#: Operators that are called otherwise than they are written.
+CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
@@ -84,11 +88,11 @@ def install() -> None:
         setattr(Tensor, name, public_form(function, "Tensor", name))
     for dunder, name in OPERATORS.items():
         found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
-        setattr(Tensor, f"__{dunder}__", operator_form(found))
+        setattr(Tensor, f"__{dunder}__", operator_form(found, f"__{dunder}__"))
     for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", METHODS[name])
     for dunder, found in operators.OPERATORS.items():
-        setattr(Tensor, dunder, operator_form(found))
+        setattr(Tensor, dunder, operator_form(found, dunder))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
     for name in left_out.TENSOR:
@@ -96,6 +100,11 @@ def install() -> None:
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
         setattr(Tensor, name, given)
+    for dunder, alias in (("__rtruediv__", "__rdiv__"), ("__idiv__", "__itruediv__")):
+        setattr(Tensor, alias, vars(Tensor)[dunder])
+    for dunder, each in vars(Tensor).items():
+        if dunder.startswith("__") and isinstance(each, FunctionType) and dunder[2:-2] not in UNARY:
+            each.__name__ = CALLED.get(dunder, dunder)
     for name in ("is_contiguous", "stride"):
         setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
     for name, each in list(vars(Tensor).items()):

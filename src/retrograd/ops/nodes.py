@@ -43,7 +43,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     every = op.saved()
     kept = every if only is None else [each for each in every if only in each.rules]
     slots: list[str] = []
-    body: dict[str, Any] = {"__module__": "builtins"}
+    body: dict[str, Any] = {"__module__": "builtins", "operation": op}
     for each in kept:
         slots += [f"s_{each.name}", f"c_{each.name}", f"v_{each.name}"] if _is_array(each) else [f"s_{each.name}"]
     for each in every:
@@ -162,7 +162,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor], "raised": raised, "plain": plain,
-        "__name__": None, where.MARK: True,  # see Note [Quiet modules]
+        "__name__": None,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
@@ -282,17 +282,23 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
         written += 1  # a surface with two quick ways has two
         filename = f"{whole[:-1]} {written}>"
+    space[where.MARK] = True  # its frames are the package's
     exec(compile(source, filename, "exec"), space)
     linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
 
 
-UNWRITTEN = "<first call>"
+UNWRITTEN, TIMED = "<first call>", "<timed>"
+#: How the file names of code begin that only stands between a call and the function called.
+PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
+#: All functions whose code is written when they are first called, for those who exchange it (``autograd/timing.py``).
+MADE: list[FunctionType] = []
 
 
 def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
     """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
     made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    MADE.append(made)
     space.update(write=write, function=made, brief=where.brief, __name__=None)
     space[where.MARK] = True
     return made

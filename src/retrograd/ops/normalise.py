@@ -438,7 +438,7 @@ def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | No
 @surface(method=False)
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
     if (special := batched((running_mean, running_var))) is not None:

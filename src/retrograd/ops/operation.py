@@ -77,6 +77,7 @@ class Op:
         linear: bool = False,
         several: bool = False,
         in_order: bool = False,
+        one: bool = False,
         holomorphic: bool = True,
         in_place_backward: str | None = None,
         check: Callable[..., None] | None = None,
@@ -107,6 +108,7 @@ class Op:
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
         self.outputs = tuple(outputs)  # names of several results
         self.optional = tuple(optional)  # the tensors in whose place there may be None
+        self.one = one  # the result is one number
         self.in_order = in_order  # the result lies in memory row by row, however the kernel leaves it
         self.several = several  # several results, as many as the arguments say
         self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)

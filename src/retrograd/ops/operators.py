@@ -51,7 +51,7 @@ def _divided(input: Tensor, other: Any) -> Any:
 
 #: What stands on the right of a number.
 OPERATORS = {
-    "__rsub__": rsub_number, "__rtruediv__": _divided, "__rdiv__": _divided, "__rpow__": _reversed(pow),
+    "__rsub__": rsub_number, "__rtruediv__": _divided, "__rpow__": _reversed(pow),
     "__rfloordiv__": _reversed(floor_divide), "__rmod__": _reversed(remainder),
     "__rlshift__": _reversed(bitwise_left_shift), "__rrshift__": _reversed(bitwise_right_shift),
 }  # fmt: skip

@@ -12,6 +12,8 @@ from ..core.tensor import Tensor, wrap
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
+#: Those among them that are not a program's own (see ``overridden.py``).
+OURS: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))

@@ -330,11 +330,14 @@ def normal(
     kind = tensors[0]._array.dtype
     if kind.kind not in "fVc":
         raise dtypes.unsupported("normal_kernel_cpu", kind)
-    shapes = [each._array.shape for each in tensors]
-    error = mismatch(shapes[0], shapes[-1])
-    if error is not None:
-        raise error
-    shape, stream = numpy.broadcast_shapes(*shapes), _stream(generator)
+    shapes, stream = [each._array.shape for each in tensors], _stream(generator)
+    if shapes[0] == shapes[-1]:
+        shape = shapes[0]
+    else:
+        error = mismatch(shapes[0], shapes[-1])
+        if error is not None:
+            raise error
+        shape = numpy.broadcast_shapes(*shapes)
     if in_slices():
         return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
     noise = draws.normal(stream, shape, kind)

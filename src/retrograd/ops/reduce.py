@@ -45,13 +45,15 @@ def wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: The sum of few floats as a product with ones.
-_FEW = f"FLOATS and self.size <= {FEW}", "self.ravel().dot((ones32 if self.dtype is F32 else ones64)[self.size])"
-_FEW_ONES = {f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}
+#: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``callers.py``).
+_FEW = f"FLOATS and (_few := self.size) <= {FEW}"
+_PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"
+_BY_PYTHON = "total_of((self if self.ndim == 1 else self.ravel()).tolist())"
+_NAMED = {"total_of": sum, **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}}
 
 
-@declared(name="sum_all", backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=(*_FEW, _FEW_ONES))  # fmt: skip
+@declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=(_FEW, f"(asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
     return total(np, wide(np, self))
@@ -99,8 +101,10 @@ def sum(
     return sum_dim(input, dim, keepdim, out=out)
 
 
-@declared(name="mean_all", backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=("self.size and " + _FEW[0], _FEW[1] + " / self.size", _FEW_ONES))  # fmt: skip
+@declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=(_FEW + " and _few",
+            f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
+)  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """The mean of all elements."""
     _floats_only("mean", self, True)

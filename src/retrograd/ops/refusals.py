@@ -12,15 +12,18 @@ import dis
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType, FunctionType
 from typing import Any
 
-from ..core import where
+from ..core import overriding, where
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .nodes import UNWRITTEN, compiled, unwritten
+from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
+from .out import into
+from .overridden import Overridable, overridable
 from .promote import broadcast_error
 from .shown import ShownAsParsed
 
@@ -37,16 +40,7 @@ def explain(
     ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
     many frames above this one the call was made.
     """
-    given = {key: value for key, value in values.items() if value is not MISSING}
-    keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
-    unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
-    named = {**{key: given.pop(key) for key in keywords}, **unnamed}
-    if not rest:  # what ends the list and is as if it had not been given was not
-        for key in reversed(list(given)):
-            if given[key] is not defaults.get(key, MISSING):
-                break
-            del given[key]
-    args = (*given.values(), *rest)
+    args, named = _as_given(values, rest, named, defaults, depth + 1)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
@@ -58,6 +52,33 @@ def explain(
     if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
         return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
     return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+
+
+def _as_given(
+    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call (see :func:`explain`) without names and with names, as they were written."""
+    given = {key: value for key, value in values.items() if value is not MISSING}
+    keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
+    unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
+    named = {**{key: given.pop(key) for key in keywords}, **unnamed}
+    if not rest:  # what ends the list and is as if it had not been given was not
+        for key in reversed(list(given)):
+            if given[key] is not defaults.get(key, MISSING):
+                break
+            del given[key]
+    return (*given.values(), *rest), named
+
+
+def noticed(
+    space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
+    depth: int,
+) -> Callable[[], Any] | None:  # fmt: skip
+    """The call again if an argument's class has a ``__torch_function__``, of which nobody had heard; else None."""
+    if not overriding.notice((*values.values(), *rest, *named.values()), Tensor):
+        return None
+    found = overridable(space, name)
+    return None if found is None else partial(found.look, *_as_given(values, rest, named, defaults, depth + 1))
 
 
 #: What NumPy says of shapes of more elements than it can count.
@@ -134,10 +155,14 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (frame.f_code.co_filename == UNWRITTEN or frame.f_globals.get("public") in PUBLIC):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC
+    ):
         frame = frame.f_back
     if frame is None:
         return ()
+    if frame.f_code is Overridable.look.__code__:
+        return tuple(frame.f_locals["kwargs"])
     run = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
     names = [each for each in run[-3:] if each.opname == "KW_NAMES"]  # Python 3.11 and 3.12: just before the call
     if run and run[-1].opname == "CALL_KW":
@@ -169,10 +194,11 @@ def _write(function: FunctionType) -> None:
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
-        _call=target, _explain=explain, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
-        _known=frozenset(target.__kwdefaults__ or ()),
+        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
+        _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
+    takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
     loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
@@ -184,19 +210,34 @@ def _write(function: FunctionType) -> None:
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
         if loose
         else "",
+        *(_given_out(space["space"], names) if takes_out else []),
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
         f"        if {missing}: raise TypeError" if missing and loose else "",
         f"        return _call({', '.join(names)})" if names else "",
         "    except Exception as _error:",
         f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
-        f"        _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
+        f"        _again = _noticed({space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
+        "        if _again is None:",
+        f"            _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
         " or _brief(_error)",
-        *("        " + each for each in where.RAISE),
+        *("            " + each for each in where.RAISE),
+        "    return _again()",  # out of the handler, so that errors are raised without this one
     ]
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
+    """Lines for a call with ``out=``, which methods do not have."""
+    if space == "Tensor":
+        return ["        if 'out' in _named: raise TypeError"]
+    given = "".join(f"{each}, " for each in names)
+    return [
+        "        if _named and _named.get('out') is not None:",
+        f"            return _into(_call, _space, _name, [{given}*_rest], _named)",
+    ]
 
 
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
@@ -216,14 +257,19 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         try:
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError
-            return apply(op, given, params, out)
+            if out is not None:
+                return into(lambda *given: apply(op, given, params), space, name, given, {"out": out})
+            return apply(op, given, params)
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
             defaults = {"out": None, **op.defaults}
-            error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
-            if error is None:
-                raise
-            raise error from None
+            again = noticed(space, name, values, rest, named, defaults, 2)
+            if again is None:
+                error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
+                if error is None:
+                    raise
+                raise error from None
+        return again()
 
     return slow

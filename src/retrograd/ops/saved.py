@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.node import Node
 from ..core.packing import Packed
+from ..core.reasons import explained, of_node
 from ..core.tensor import Tensor, new
 
 
@@ -85,6 +86,7 @@ class SavedTensor(ABC):
 
     __slots__ = ()
     __module__ = "torch._C._autograd"
+    _node: Any
 
     @abstractmethod
     def held(self) -> Any:
@@ -122,14 +124,16 @@ class SavedTensor(ABC):
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph "
                 "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
                 "backward through the graph a second time or if you need to access saved variables after calling backward."
+                f"{of_node(self._node)} Remedy: register them before the backward pass."
             )
         if value.__class__ is Packed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
-                "is allowed at a time."
+                f"is allowed at a time.{of_node(self._node)} Remedy: do in one pair what both are to do."
             )
         if value is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+            text = f"Calling register_hooks on a saved tensor with value None is forbidden.{of_node(self._node)}"
+            raise RuntimeError(explained(text, "ask first whether there is a tensor: .data is None if there is not"))
         self.hold(Packed(value, pack_hook, unpack_hook))
 
 

@@ -54,7 +54,7 @@ class Parameter:
         self.nullable = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
         self.kind = re.sub(r"\[\d\]", "[]", bare)
-        self.single = bare != self.kind  # one element stands for a list of them
+        self.single = bare != self.kind and self.kind != "Tensor[]"  # one element stands for a list of them
 
     @property
     def shown(self) -> str:
@@ -183,6 +183,8 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
         if named:
             return f"TensorBase.{name}() takes no keyword arguments"
         return f"TensorBase.{name}() takes no arguments ({len(args)} given)" if args else None
+    if name == "nonzero" and len(known) > 1:  # which of the two is meant, the names say
+        known = known[1:] if "as_tuple" in named else known[:1]
     said: dict[Signature, str] = {}
     for each in known:
         try:

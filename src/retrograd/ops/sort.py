@@ -9,26 +9,14 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels.picking import along, flipped, taken_along
+from ..kernels.ordering import best, ordered
+from ..kernels.picking import along, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
 from .interpret import slicewise
 from .named import named
-from .out import written
 from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
-
-
-def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
-    """The indices that sort ``x`` along ``dim``, stably; a nan is larger than any number."""
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)
-    if not descending:
-        return x.argsort(dim, kind="stable")
-    # Sorting the reversed row and turning the result round keeps equal elements in their order.
-    return x.shape[dim] - 1 - flipped(flipped(x, dim).argsort(dim, kind="stable"), dim)
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
@@ -82,7 +70,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 @surface(quick=argsort_block, guard=WHOLE)
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
@@ -90,8 +78,8 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 @surface()
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first dimension."""
-    found = sort_block(input, 0, False)[0]
-    return written(out, found)
+    found: Tensor = sort_block(input, 0, False)[0]
+    return found
 
 
 @op(
@@ -112,6 +100,8 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
         return self.copy(), np.asarray(0)
     if not 0 <= k <= self.shape[dim]:
         raise RuntimeError("selected index k out of range")
+    if (found := best(np, self, k, dim, largest)) is not None:
+        return found
     order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
     return taken_along(np, self, order, dim), order
 

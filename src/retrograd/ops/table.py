@@ -17,6 +17,7 @@ How a declaration becomes a fast function is the business of ``generate.py`` and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -26,11 +27,12 @@ from typing import Any, Protocol
 import numpy
 
 from . import calls, refusals
-from .callers import AXIS, NEW_AXIS, Front
+from .callers import AXIS, NEW_AXIS, OPERATOR, Front
 from .generate import specialise
 from .nodes import unwritten
 from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .shown import Shown
+from .signatures import PREFIXES
 
 
 class Operation(Protocol):
@@ -62,6 +64,7 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
+    inline: tuple[Any, ...] | None = None,
     over: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
@@ -73,15 +76,14 @@ def pointwise(
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
     integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
     (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
-    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``over``: a condition, and a statement that
-    overwrites the first operand, for float32 and float64 arrays of NumPy (and what names in it mean).
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``inline``, ``over``: see :func:`op`.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers, over=over)  # fmt: skip
+                refuses=refuses, numbers=numbers, inline=inline, over=over)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -99,6 +101,7 @@ def op(
     differentiable: int | None = None,
     several: bool = False,
     in_order: bool = False,
+    one: bool = False,
     linear: bool = False,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
@@ -116,7 +119,8 @@ def op(
     ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
     the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them.
+    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them. ``one``: the result
+    is one number.
     ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
     condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
     in both mean; FLOATS: the first is of float32 or float64); ``over``: likewise a statement that overwrites the first.
@@ -126,7 +130,7 @@ def op(
     def declare(kernel: Callable[..., Any]) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
-            differentiable=differentiable, several=several, linear=linear, in_order=in_order,
+            differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
             over=over,
         )  # fmt: skip
@@ -252,10 +256,16 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return refusals.guarded(function, space, name)
 
 
-def publish(namespace: dict[str, Any], space: str) -> None:
-    """Put the public forms of its functions in a module that names them in ``__all__``."""
+def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
+    """Put the public forms of its functions in a module that names them in ``__all__``.
+
+    ``shared``: those that are the functions of the package itself (which is loaded before its parts).
+    """
+    door = vars(sys.modules[str(__package__).partition(".")[0]])
     for name in namespace["__all__"]:
-        namespace[name] = public_form(namespace[name], space, name)
+        made = namespace[name] = door[name] if name in shared else public_form(namespace[name], space, name)
+        if name not in shared and made.__class__ is FunctionType and space in PREFIXES:
+            made.__name__ = PREFIXES[space] + name  # as PyTorch's are called
 
 
 def renamed(function: Any, shown: str) -> Any:
@@ -272,14 +282,17 @@ def variant(function: Any, **changes: Any) -> Op:
     return op
 
 
-def operator_form(function: Any) -> Any:
-    """What stands for ``function`` as an operator: NotImplemented, not an error, for operands of foreign classes."""
-    op = getattr(function, "op", None)
+def operator_form(function: Any, name: str) -> Any:
+    """What stands for ``function`` as the operator ``name``: NotImplemented, not an error, for operands of foreign classes."""
+    op, front = getattr(function, "op", None), getattr(function, "front", None)
+    if front is not None and not front.over:
+        return _fronted(front.before_operator(calls.guarded(front.target, name)), name, OPERATOR)
     if op is None:
-        return calls.guarded(function)
+        return calls.guarded(function, name)
     if function.over:
-        return _stub(op, calls.apply_in_place_operator, over=True)
-    return _stub(op, calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator)
+        return _stub(op, calls.operating(calls.apply_in_place_operator, name), OPERATOR, name, over=True)
+    apply = calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator
+    return _stub(op, calls.operating(apply, name), OPERATOR, name)
 
 
 __all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",

@@ -16,6 +16,7 @@ from ..core import dtypes
 from ..core.modes import recording, set_recording
 from ..core.node import Handle
 from ..core.tensor import Tensor
+from ..core.timed import timed
 from ..core.where import warn
 from ..ops.cast import typename
 from ..ops.data import tensor
@@ -47,6 +48,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """``step`` of some class, which calls the hooks of optimisers of this class (not of classes derived from it)."""
 
+    @timed(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
@@ -217,6 +219,7 @@ class Optimizer:
         """Whether ``step`` of this optimiser has been set to another function since it is being watched."""
         return self.__dict__.get("step") is not self._step_watched
 
+    @timed(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take away the gradients of all parameters, or (``set_to_none=False``) fill them with zeros."""
         for group in self.param_groups:

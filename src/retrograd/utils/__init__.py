@@ -1,7 +1,7 @@
 """Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
 
 from ..core.absent import absent, listed
-from . import _pytree, checkpoint, data, hooks
 
-__all__ = ["_pytree", "checkpoint", "data", "hooks"]
-__getattr__, __dir__ = absent(__name__), listed(globals())
+_LATER = {name: name for name in ("_pytree", "checkpoint", "data", "dlpack", "hooks")}
+__all__ = list(_LATER)
+__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())

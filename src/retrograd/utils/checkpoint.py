@@ -20,6 +20,7 @@ from ..core import engine, where
 from ..core.absent import absent, listed
 from ..core.modes import enable_grad, no_grad, recording
 from ..core.node import AccumulateGrad
+from ..core.reasons import explained, of_node
 from ..core.tensor import Tensor
 from ..core.where import warn
 from ..ops.random import fork_rng, get_rng_state, set_rng_state
@@ -332,7 +333,8 @@ class CheckpointFunction(Function):
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                 "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
-                ".backward() without passing the `inputs` argument."
+                f".backward() without passing the `inputs` argument.{of_node(ctx)} Remedy: checkpoint with "
+                "use_reentrant=False."
             )
         saved = iter(ctx.saved_tensors)
         given = zip(ctx.inputs, ctx.are_tensors, strict=True)
@@ -345,7 +347,8 @@ class CheckpointFunction(Function):
             if isinstance(out, Tensor) and out.requires_grad
         ]
         if not pairs:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+            text = "none of output has requires_grad=True, this checkpoint() is not necessary"
+            raise RuntimeError(explained(f"{text}.{of_node(ctx)}", "call the function itself"))
         backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return None, None, *(each.grad if isinstance(each, Tensor) else None for each in inputs)
 

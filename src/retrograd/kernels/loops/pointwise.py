@@ -200,7 +200,8 @@ def leaky_relu_backward(g: Any, x: Any, slope: Any, out: Any) -> None:
 @loop
 def choose(g: Any, h: Any, condition: Any, out: Any) -> None:
     for i in prange(out.size):
-        out[i] = at(g, i) if condition[i] else at(h, i)
+        first, second = at(g, i), at(h, i)  # both are read whatever the condition, so that lanes run side by side
+        out[i] = first if condition[i] else second
 
 
 @loop

@@ -13,6 +13,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
+from ...core.timed import timed
 from ...core.where import warn
 from ...ops.random import Generator
 from .collate import default_collate, default_convert
@@ -272,6 +273,7 @@ class _BaseDataLoaderIter:
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
 
+    @timed(lambda self: f"enumerate(DataLoader)#{type(self).__name__}.__next__")
     def __next__(self) -> Any:
         data = self._next()
         self._given += 1

@@ -1,0 +1,52 @@
+"""What PyTorch's documentation has programs take from ``torch._C``: to switch off the asking of overrides."""  # noqa: N999
+
+from __future__ import annotations
+
+from typing import Any
+
+from .core import overriding
+from .core.absent import absent, listed
+
+_disabled_torch_function_impl = overriding.disabled
+
+
+class _Off:
+    """Within a block what ``level`` says is not asked."""
+
+    __module__ = "torch._C"
+    level: int
+
+    def __enter__(self) -> None:
+        self.block = overriding.switched(self.level)
+        self.block.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.block.__exit__(*error)
+
+
+class DisableTorchFunctionSubclass(_Off):
+    """Within a block ``__torch_function__`` of classes is not asked; modes are."""
+
+    __module__ = "torch._C"
+    level = overriding.MODES
+
+
+class DisableTorchFunction(_Off):
+    """Within a block neither classes nor modes are asked."""
+
+    __module__ = "torch._C"
+    level = overriding.NOBODY
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes are asked."""
+    return overriding.state()[0] == overriding.ALL
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes have been entered."""
+    return len(overriding.state()[1])
+
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

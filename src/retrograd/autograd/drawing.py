@@ -1,0 +1,239 @@
+"""``draw``: a picture of a graph, as SVG and as text for Graphviz.
+
+Data flow downwards, as the program was written: leaves above, the result at the foot. Steps that repeat, as those of a loop,
+are drawn once, in boxes that say how often.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from xml.sax.saxutils import escape
+
+from ..core.tensor import Tensor
+from .explaining import count, form, key_of, size
+from .folding import folded
+from .layered import arranged
+from .reading import Leaf, Operand, Reading, Step, names_around, read, user_frame
+
+
+@dataclass
+class Box:
+    """One box: its lines of text, its ``kind`` (leaf, constant, step, kept, result, rest) and what a pointer on it shows."""
+
+    kind: str
+    lines: list[str]
+    title: str = ""
+
+
+#: How each kind of box is filled.
+FILLS = {
+    "leaf": "#cfe3ff", "constant": "#f0f0f0", "step": "#ffffff", "kept": "#fff3c4", "result": "#d6f5d6", "rest": "#f0f0f0",
+}  # fmt: skip
+
+
+@dataclass
+class Drawing:
+    """What :func:`draw` returns: ``boxes`` and ``arrows`` between them, which ``svg()`` and ``dot()`` write down.
+
+    A notebook shows the picture. ``save(file)`` writes it, as its ending says: ``.svg``, or ``.dot`` and ``.gv``.
+    """
+
+    boxes: list[Box]
+    arrows: list[tuple[int, int]]
+
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return _svg(self)
+
+    _repr_svg_ = svg
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language."""
+        return _dot(self)
+
+    __str__ = dot
+
+    def __repr__(self) -> str:
+        return f"<a drawing of {count(len(self.boxes), 'box')} and {count(len(self.arrows), 'arrow')}>"
+
+    def save(self, file: Any) -> None:
+        """Write the picture into a file. Raises ValueError if its name ends neither in .svg nor in .dot or .gv."""
+        ending = os.path.splitext(os.fspath(file))[1]
+        ways = {".svg": self.svg, ".dot": self.dot, ".gv": self.dot}
+        if ending not in ways:
+            raise ValueError(f"draw(): a file's name must end in .svg, .dot or .gv, not in {ending!r}")
+        with open(file, "w", encoding="utf-8") as opened:
+            opened.write(ways[ending]())
+
+
+def draw(
+    tensor: Any,
+    file: Any = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+    saved: bool = False,
+    fold: bool = True,
+    limit: int = 200,
+) -> Drawing:
+    """A picture of how a tensor (or several) was computed: one box an operation, with its shape and line.
+
+    Args:
+        file: where to write it: a name that ends in ``.svg``, ``.dot`` or ``.gv``.
+        params: names of tensors, as ``dict(model.named_parameters())``; the caller's variables give names, too.
+        saved: show what each step keeps for the backward pass.
+        fold: draw once what repeats.
+        limit: how many steps are drawn, from the result back; the rest becomes one box.
+
+    >>> import retrograd as torch
+    >>> w = torch.ones(3, requires_grad=True)
+    >>> drawing = torch.autograd.graph.draw(torch.tanh(w).sum(), params={"w": w})
+    >>> drawing.svg()[:4], [box.lines[0] for box in drawing.boxes]
+    ('<svg', ['w', 'tanh', 'sum', 'result'])
+    """
+    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+    drawing = _Drawer(read(tensors, names_around(user_frame(), params)), saved, fold, limit).drawing()
+    if file is not None:
+        drawing.save(file)
+    return drawing
+
+
+class _Drawer:
+    """Makes boxes of a reading. The boxes stand in the order of the program: what an arrow leaves before what it enters."""
+
+    def __init__(self, reading: Reading, saved: bool, fold: bool, limit: int) -> None:
+        self.reading, self.saved = reading, saved
+        self.steps = reading.steps[:limit]
+        self.times = [1] * len(self.steps)
+        #: The step in whose box each step is drawn.
+        self.shown = {step.number: step.number for step in self.steps}
+        if fold:
+            self._fold()
+
+    def _fold(self) -> None:
+        for stretch in folded([key_of(step) for step in self.steps]):
+            for index in range(stretch.start, stretch.end):
+                first = stretch.start + (index - stretch.start) % stretch.length
+                self.shown[index + 1] = first + 1
+                self.times[first] = stretch.times
+
+    def drawing(self) -> Drawing:
+        """The boxes and arrows: leaves and constants just before the step that uses them first."""
+        boxes: list[Box] = []
+        at: dict[Any, int] = {}
+        arrows: dict[tuple[int, int], None] = {}
+        members: dict[int, list[Step]] = {}
+        for step in self.steps:
+            members.setdefault(self.shown[step.number], []).append(step)
+        for number in sorted(members, reverse=True):
+            sources = [self._source(each, number) for step in members[number] for each in step.operands]
+            for key, box in sources:
+                if box is not None and key not in at:
+                    at[key] = len(boxes)
+                    boxes.append(box)
+            # Where a turn of a loop takes what the turn before has made, the source is not drawn yet: no arrow.
+            starts = [at[key] for key, _ in sources if key in at]
+            at[number] = len(boxes)
+            boxes.append(self._box(members[number][0]))
+            arrows.update(dict.fromkeys((start, at[number]) for start in starts))
+        for root in self.reading.roots:
+            if root.step in self.shown:
+                arrows[at[self.shown[root.step]], len(boxes)] = None
+                boxes.append(Box("result", [self.reading.steps[root.step - 1].label or "result"]))
+        return Drawing(boxes, list(arrows))
+
+    def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
+        """The key of the box from which an operand comes, and that box unless it is a step's."""
+        if operand.leaf is not None:
+            return id(operand.leaf), _leaf(operand.leaf)
+        if operand.step is not None and operand.step not in self.shown:
+            left = len(self.reading.steps) - len(self.steps)
+            return "rest", Box("rest", [f"… {count(left, 'further step')}"])
+        if operand.step is not None:
+            return self.shown[operand.step], None
+        if operand.shape is None:  # a number, or nothing that is known
+            return None, None
+        lines = [operand.label or "a constant", form(operand.shape, operand.dtype)]
+        return ("constant", operand.label or (user, operand.name)), Box("constant", lines, operand.why)
+
+    def _box(self, step: Step) -> Box:
+        times = self.times[step.number - 1]
+        lines = [step.operation + (f"  × {times}" if times > 1 else ""), str(list(step.shape))]
+        if self.saved:
+            lines += [f"keeps {each.name} {list(each.shape)}, {size(each.nbytes)}" for each in step.kept]
+        if step.line:
+            lines.append(f"{os.path.basename(step.line.file)}:{step.line.number}")
+        return Box("kept" if self.saved and step.kept else "step", lines, str(step.line))
+
+
+def _leaf(leaf: Leaf) -> Box:
+    return Box("leaf", [leaf.name or "a leaf", form(leaf.shape, leaf.dtype)], str(leaf.line))
+
+
+# --- Writing --------------------------------------------------------------------------------------------------------
+
+LETTER, LINE, INSET, MARGIN = (
+    6.7,
+    15.0,
+    9.0,
+    12.0,
+)  # the width of a letter, the height of a line; around text and picture
+
+
+def _svg(drawing: Drawing) -> str:
+    sizes = [
+        (max(map(len, box.lines)) * LETTER + 2 * INSET, len(box.lines) * LINE + INSET) for box in drawing.boxes
+    ]  # fmt: skip
+    spots, paths, (width, height) = arranged(sizes, drawing.arrows)
+    whole = f"{width + 2 * MARGIN:.0f}", f"{height + 2 * MARGIN:.0f}"
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole[0]}" height="{whole[1]}" '
+        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {whole[0]} {whole[1]}" font-family="monospace" font-size="11">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0L8 4L0 8z" fill="#666"/></marker></defs>',
+        f'<rect x="{-MARGIN:.0f}" y="{-MARGIN:.0f}" width="{whole[0]}" height="{whole[1]}" fill="#fff"/>',
+    ]
+    for path in paths:
+        lines.append(f'<path d="{_curve(path)}" fill="none" stroke="#888" marker-end="url(#tip)"/>')
+    for box, spot in zip(drawing.boxes, spots, strict=True):
+        left, top = spot.x - spot.width / 2, spot.y - spot.height / 2
+        lines.append(f"<g><title>{escape(box.title or box.lines[0])}</title>")
+        lines.append(
+            f'<rect x="{left:.1f}" y="{top:.1f}" width="{spot.width:.1f}" height="{spot.height:.1f}" rx="5" '
+            f'fill="{FILLS[box.kind]}" stroke="#888"/>'
+        )
+        for index, text in enumerate(box.lines):
+            y = top + INSET / 2 + LINE * (index + 0.75)
+            weight = ' font-weight="bold"' if not index else ' fill="#555"'
+            lines.append(f'<text x="{spot.x:.1f}" y="{y:.1f}" text-anchor="middle"{weight}>{escape(text)}</text>')
+        lines.append("</g>")
+    return "\n".join([*lines, "</svg>\n"])
+
+
+def _curve(points: list[tuple[float, float]]) -> str:
+    """A smooth line through ``points``, upright at each."""
+    text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(points):
+        bend = (y1 - y0) / 2
+        text += f"C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
+    return text
+
+
+def _dot(drawing: Drawing) -> str:
+    lines = ["digraph {", '  node [shape=box, style="rounded,filled", fontname=monospace, fontsize=10];']
+    for index, box in enumerate(drawing.boxes):
+        lines.append(
+            f'  {index} [label="{_quoted(box.lines)}", tooltip="{_quoted([box.title])}", fillcolor="{FILLS[box.kind]}"];'
+        )
+    lines += [f"  {a} -> {b};" for a, b in drawing.arrows]
+    return "\n".join([*lines, "}\n"])
+
+
+def _quoted(lines: list[str]) -> str:
+    return "\\n".join(lines).replace('"', '\\"')
+
+
+__all__ = ["Box", "Drawing", "draw"]

@@ -1,0 +1,287 @@
+"""Under which names a profiler shows functions: PyTorch's names of what its functions come down to.
+
+A name may say more: ``linear>addmm`` is ``linear``, which does nothing but ``addmm``; ``select+index`` is an ``index``
+before which, in no time, there was a ``select``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..ops.nodes import MADE
+from ..ops.operation import FUNCTIONS, METHODS, OPS
+from ..ops.signatures import signatures
+
+Name = str | Callable[..., str]
+
+#: Public name spaces, and how PyTorch's operations in them begin.
+SPACES = {
+    "retrograd": "", "retrograd.nn.functional": "", "retrograd.linalg": "linalg_", "retrograd.fft": "fft_",
+    "retrograd.special": "special_", "retrograd.signal.windows": None, "retrograd.random": None,
+}  # fmt: skip
+#: Functions that are no operations at PyTorch, or nothing but others one after the other.
+SILENT = frozenset({
+    "apply_", "as_subclass", "asarray", "backward", "broadcast_shapes", "chain_matmul", "dim_order", "fork_rng",
+    "from_numpy", "frombuffer", "gaussian_nll_loss", "get_rng_state", "gumbel_softmax", "initial_seed",
+    "is_contiguous", "is_conj", "is_floating_point", "is_complex", "is_neg", "is_tensor", "is_storage", "lobpcg",
+    "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "manual_seed", "map2_", "map_",
+    "multi_head_attention_forward", "multilabel_soft_margin_loss", "normalize", "numel", "numpy", "pca_lowrank", "register_hook",
+    "retain_grad", "seed", "set_default_tensor_type", "set_rng_state", "softmin", "softsign", "storage", "stride",
+    "svd_lowrank", "tanhshrink", "tolist", "triplet_margin_with_distance_loss", "typename", "unravel_index",
+    "untyped_storage",
+})  # fmt: skip
+#: PyTorch's operations under the public functions of other names, and what they come down to in turn.
+OTHERWISE = {
+    "affine_grid": "affine_grid_generator", "cross_entropy": "cross_entropy_loss", "dropout1d": "feature_dropout",
+    "dropout2d": "feature_dropout", "dropout3d": "feature_dropout", "fold": "col2im", "grid_sample": "grid_sampler",
+    "logsigmoid": "log_sigmoid", "nll_loss": "nll_loss_nd", "as_tensor": "lift_fresh",
+    "lu": "_lu_with_info", "mse_loss": "broadcast_tensors+mse_loss", "l1_loss": "broadcast_tensors+l1_loss",
+    "smooth_l1_loss": "broadcast_tensors+smooth_l1_loss", "huber_loss": "broadcast_tensors+huber_loss",
+    "tensor": "lift_fresh", "new_tensor": "lift_fresh", "H": "mH", "T": "numpy_T", "data": "detach",
+    "__pow__": "pow", "__rpow__": "pow", "__ipow__": "pow_", "__mod__": "remainder", "__rmod__": "remainder",
+    "__imod__": "remainder_", "__itruediv__": "div_", "__idiv__": "div_", "__rfloordiv__": "floor_divide",
+    "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift", "__pos__": "positive",
+    "__bool__": "is_nonzero>item", "linear": "linear>addmm", "item": "item>_local_scalar_dense",
+    **dict.fromkeys(("__complex__", "__float__", "__index__", "__int__"), "item>_local_scalar_dense"),
+    **dict.fromkeys(("bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "cpu", "cuda", "double", "float", "half", "int",
+                     "long", "short", "to", "type", "type_as"), "to>_to_copy"),
+    **{f"conv{n}d": f"conv{n}d>convolution" for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": f"conv_transpose{n}d>convolution" for n in (1, 2, 3)},
+    "softmax": "softmax>_softmax", "log_softmax": "log_softmax>_log_softmax", "layer_norm": "layer_norm>native_layer_norm",
+    "batch_norm": "batch_norm>native_batch_norm", "group_norm": "group_norm>native_group_norm",
+}  # fmt: skip
+#: Likewise of what rules and other functions call.
+INSIDE = {
+    "_mt": "t", "_turned": "t", "turned": "t", "turned_fast": "t", "fft_c2c": "_fft_c2c", "fft_c2r": "_fft_c2r",
+    "fft_r2c": "_fft_r2c", "sum_to_size": "sum", "to_device": "_to_copy", "to_dtype": "_to_copy", "where_else": "where",
+    "pow_of": "pow", "remainder_of": "remainder", "softmax_backward_data": "_softmax_backward_data",
+    "log_softmax_backward_data": "_log_softmax_backward_data", "nll_loss_block": "nll_loss_forward",
+    **{f"{each}_backward": f"retrograd::{each}_backward" for each in ("cofactors", "index", "norm", "norm_weight", "take")},
+}  # fmt: skip
+#: Operators of which PyTorch's operation is called as Python calls the method.
+OPERATORS = ("and", "or", "xor", "lshift", "rshift", "iand", "ior", "ixor", "ilshift", "irshift")
+#: Methods of Tensor that are written out and not made by the table, and properties.
+METHODS_TIMED = (
+    "detach", "detach_", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__pow__", "__ipow__", "__rpow__",
+    "__mod__", "__imod__", "__rmod__", "__itruediv__", "__idiv__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__pos__",
+)  # fmt: skip
+PROPERTIES_TIMED = ("T", "mT", "H", "mH", "real", "imag", "data")
+
+
+# --- By the arguments -----------------------------------------------------------------------------------------------
+
+
+def _indexing(input: Any, index: Any) -> str:
+    """What PyTorch makes of ``x[index]``: a ``select``, a ``slice`` … for each part, and one ``index`` by tensors."""
+    parts, names, gathers = index if index.__class__ is tuple else (index,), [], False
+    for each in parts:
+        if each is None or each.__class__ is bool:
+            names.append("unsqueeze")
+        elif each.__class__ is slice:
+            if len(parts) == 1 or each != slice(None):
+                names.append("slice")
+        elif isinstance(each, Tensor) and each._array.ndim == 0 and each._array.dtype.kind in "iu":
+            names.append("select")
+        elif isinstance(each, (Tensor, list, tuple, range)) or getattr(each, "ndim", None):
+            gathers = True
+        elif each is not Ellipsis:
+            names.append("select")
+    return "+".join([*names, "index"] if gathers else names or ["alias"])
+
+
+def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
+    """``matmul`` of two vectors, of a matrix and a vector, of two matrices, or of many."""
+    first, second = (each._array.ndim if isinstance(each, Tensor) else 0 for each in (input, other))
+    inner = {(1, 1): "dot", (2, 1): "mv", (1, 2): "mv", (2, 2): "mm"}.get((first, second))
+    return f"matmul>{inner or ('mm' if second <= 2 else 'bmm')}"
+
+
+def _resizing(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+              recompute_scale_factor: Any = None, antialias: bool = False) -> str:  # fmt: skip
+    """The operation of ``interpolate`` in a mode."""
+    count = input._array.ndim - 2
+    if mode == "area":
+        return f"adaptive_avg_pool{count}d"
+    name = mode.replace("nearest-exact", "nearest_exact")
+    hidden = "_" if antialias or mode == "nearest-exact" else ""
+    return f"{hidden}upsample_{name}{count}d{'_aa' if antialias else ''}"
+
+
+def _indices_too(name: str) -> Callable[..., str]:
+    """A pooling function, which has another name if the places of the largest elements are asked for."""
+
+    def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
+        if return_indices is True or True in args[4:]:
+            return f"{name}_with_indices" if "fractional" not in name and "adaptive" not in name else name
+        return f"{name}>{name}_with_indices" if name in ("max_pool2d", "max_pool3d") else name
+
+    return named
+
+
+_INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
+
+
+def _overwriting(name: str) -> Callable[..., str]:
+    """A function that overwrites its operand if it is told to."""
+    under = _INNER.get(name)
+    return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
+
+
+def _norm(input: Any, p: Any = "fro", dim: Any = None, **rest: Any) -> str:
+    return "linalg_matrix_norm" if p == "nuc" else "linalg_vector_norm"
+
+
+def _unique(
+    input: Any, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: Any = None
+) -> str:
+    return "_unique2" if dim is None else "unique_dim"
+
+
+def _nonzero(input: Any, *, as_tuple: Any = False, **rest: Any) -> str:
+    return "nonzero_numpy" if as_tuple else "nonzero"
+
+
+def _splitting(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
+    return "split_with_sizes" if isinstance(split_size, (tuple, list)) else "split"
+
+
+def _unfolding(input: Any, *args: Any, **rest: Any) -> str:
+    """``unfold`` of a tensor along a dimension, or of images into columns: PyTorch calls two functions by this name."""
+    return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
+
+
+VARYING: dict[str, Name] = {
+    "split": _splitting, "unfold": _unfolding,
+    "__getitem__": _indexing, "matmul": _matmul, "__matmul__": _matmul, "interpolate": _resizing, "upsample": _resizing,
+    "norm": _norm, "unique": _unique, "nonzero": _nonzero,
+    **{f"{each}{n}d": _indices_too(f"{each}{n}d")
+       for each in ("max_pool", "adaptive_max_pool", "fractional_max_pool") for n in (1, 2, 3)},
+    **{each: _overwriting(each) for each in (
+        "alpha_dropout", "celu", "dropout", "elu", "feature_alpha_dropout", "hardsigmoid", "hardswish", "hardtanh",
+        "leaky_relu", "mish", "relu", "relu6", "rrelu", "selu", "silu", "threshold")},
+}  # fmt: skip
+
+
+# --- All functions --------------------------------------------------------------------------------------------------
+
+
+def named(name: str, prefix: str = "") -> Name | None:
+    """The name of the public function ``name``; None for one that is not shown."""
+    if name in SILENT:
+        return None
+    if not prefix and name in VARYING:
+        return VARYING[name]
+    if name.startswith("__") and name[2:-2] in OPERATORS:
+        return name
+    return prefix + (OTHERWISE.get(name, name) if not prefix else name)
+
+
+def _functions() -> Iterator[tuple[Any, str, str]]:
+    """The public functions, each with its name and what PyTorch's operations in its name space begin with."""
+    for module, prefix in SPACES.items():
+        if prefix is not None and module in sys.modules:
+            for name, value in vars(sys.modules[module]).items():
+                yield value, name, prefix
+    for name, value in vars(Tensor).items():
+        if name in PROPERTIES_TIMED:
+            yield value.fget, name, ""
+        elif not name.startswith("__") or name in VARYING or name in METHODS_TIMED or name[2:-2] in OPERATORS:
+            yield value, name, ""
+
+
+def names_of_functions() -> dict[FunctionType, Name]:
+    """The names of the calls of all functions of the table that are to be timed."""
+    return _names(len(MADE), sum(module in sys.modules for module in SPACES))
+
+
+@functools.lru_cache(1)
+def _names(made: int, imported: int) -> dict[FunctionType, Name]:
+    """The names as long as there are so many functions, in so many name spaces."""
+    found: dict[FunctionType, Name | None] = {each: _inside(each) for each in MADE}
+    for function, name, prefix in _functions():
+        if function.__class__ is FunctionType and (
+            function in found or name in METHODS_TIMED or name in PROPERTIES_TIMED
+        ):
+            found[function] = named(name, prefix)
+    return {
+        function: full(name) if isinstance(name, str) else name for function, name in found.items() if name is not None
+    }
+
+
+_OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays|all|dim)$")
+_OWN = "retrograd::"
+
+
+def _inside(function: Any) -> Name | None:
+    """The name of a function that other functions use: of the operation that makes the same node at PyTorch."""
+    op = getattr(function, "op", None)
+    if op is None:
+        return named(function.__name__)
+    known = _of_operation(op)
+    return known + "_" if function.over and known.__class__ is str else known
+
+
+def _of_operation(op: Any) -> Any:
+    name = _OVERLOAD.sub("", op.name)
+    if name in INSIDE or op.name in INSIDE:
+        return INSIDE.get(op.name) or INSIDE[name]
+    public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
+    if public or name.endswith(("_backward", "_backward_data")):
+        return named(name)
+    said = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)).lower()
+    return _OWN + name if said in (name, op.name) else said
+
+
+def name_in_rules(name: str) -> str:
+    """The name of a kernel that a rule calls."""
+    found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
+    return full(found if found.__class__ is str else name)
+
+
+@functools.cache
+def full(name: str) -> str:
+    """A name, and what more it says, as it is shown.
+
+    >>> full("mul"), full("matmul>mm"), full("retrograd::put_along")
+    ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
+    """
+    return re.sub(r"(?<![\w:])\w+(?![\w:])", r"aten::\g<0>", name)
+
+
+#: How many arguments operations have of which PyTorch's parser, and so our table of signatures, does not know.
+_COUNTS = {
+    "avg_pool2d": 7, "avg_pool3d": 7, "binary_cross_entropy": 4, "cross_entropy_loss": 6, "elu": 4, "elu_": 4, "gelu": 2,
+    "glu": 2, "hardtanh": 3, "huber_loss": 4, "leaky_relu": 2, "linalg_matrix_norm": 5, "linalg_vector_norm": 5,
+    "max_pool2d_with_indices": 6, "max_pool3d_with_indices": 6, "multi_margin_loss": 6, "nll_loss_nd": 5, "slice": 5,
+    "smooth_l1_loss": 4, "softplus": 3, "softshrink": 2,
+}  # fmt: skip
+
+
+@functools.cache
+def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
+    """How many arguments PyTorch's operation has that is called with so many and these; as many if it is not known.
+
+    >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
+    (3, 2, 4, 3)
+    """
+    given = free + len(keywords)
+    if name in _COUNTS:
+        return max(_COUNTS[name], given)
+    space, _, short = name.rpartition("_") if name.startswith(("linalg_", "fft_", "special_")) else ("torch", "", name)
+    for where, called, own in ((space, short, 0), ("nn.functional", name, 0), ("Tensor", name, 1)):
+        if known := [one for one in signatures(where, called) if not one.hidden]:
+            taking = [
+                one for one in known if own + one.positional >= free and {*keywords} <= {e.name for e in one.parameters}
+            ]
+            return min(
+                own + sum(each.name not in ("out", "requires_grad") for each in one.parameters)
+                for one in taking or known
+            )
+    return given

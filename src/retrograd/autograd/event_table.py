@@ -1,0 +1,208 @@
+"""The table of a profiler's events: PyTorch's columns, widths and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+WIDTH = 12
+GAP = "  "
+_FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+@dataclass
+class Column:
+    """A column: what stands at its head, how wide it is, and what it shows of an event."""
+
+    head: str
+    width: int
+    cell: Callable[[Any], Any]
+    left: bool = False
+
+    def padded(self, value: Any) -> str:
+        return f"{value!s: <{self.width}}" if self.left else f"{value!s: >{self.width}}"
+
+
+def shown_time(microseconds: float, unit: str | None = None) -> str:
+    """A duration in ``unit``, or in the one that suits it.
+
+    >>> shown_time(2.5), shown_time(1250), shown_time(3e6), shown_time(1250, "s")
+    ('2.500us', '1.250ms', '3.000s', '0.001s')
+    """
+    if unit not in _UNITS:
+        unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
+    return f"{microseconds / _UNITS[unit]:.3f}{unit}"
+
+
+def shown_memory(count: float) -> str:
+    """A number of bytes.
+
+    >>> shown_memory(-512), shown_memory(1536), shown_memory(3 * 2**20)
+    ('-512 B', '1.50 KB', '3.00 MB')
+    """
+    for power, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
+        if abs(count) >= 2**power:
+            return f"{count / 2**power:.2f} {unit}"
+    return f"{count} B"
+
+
+def shown_share(part: float, whole: float) -> str:
+    """A part of the whole in per cent."""
+    return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
+
+
+def table(
+    events: Sequence[Any],
+    sort_by: str | None,
+    row_limit: int,
+    widest: tuple[int | None, int | None, int | None],
+    header: str | None,
+    profile_memory: bool,
+    with_flops: bool,
+    top_level_events_only: bool,
+    time_unit: str | None,
+) -> str:
+    """The table of ``events`` (see :meth:`EventList.table`); ``widest``: of source, name and shapes columns."""
+    if not events:
+        return ""
+    if sort_by is not None:
+        key = sort_by.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
+        events = sorted(events, key=lambda event: getattr(event, key), reverse=True)
+    columns = _columns(events, widest, profile_memory, with_flops, time_unit)
+    rule = "".join("-" * each.width + GAP for each in columns)
+    double = "=" * (len(rule) - len(GAP))
+    lines = [] if header is None else [double, header]
+    if top_level_events_only:
+        lines += [double, "This report only display top-level ops statistics"]
+    lines += [rule, "".join(each.padded(each.head) + GAP for each in columns), rule]
+    count = 0
+    for event in events:
+        if count == row_limit:
+            break
+        if top_level_events_only and event.cpu_parent is not None:
+            continue
+        count += 1
+        lines += _rows(event, columns)
+    lines += [rule, f"Self CPU time total: {shown_time(_total(events), time_unit)}"]
+    if any(event.self_device_time_total > 0 for event in events):
+        lines.append(f"Self {_device(events)} time total: {shown_time(_device_total(events), time_unit)}")
+    return "\n".join(lines) + "\n"
+
+
+def _total(events: Sequence[Any]) -> float:
+    return sum(event.self_cpu_time_total for event in events)
+
+
+def _device_total(events: Sequence[Any]) -> float:
+    return sum(event.self_device_time_total for event in events)
+
+
+def _device(events: Sequence[Any]) -> str:
+    return str(events[0].use_device).upper() if events[0].use_device is not None else "None"
+
+
+def _columns(
+    events: Sequence[Any],
+    widest: tuple[int | None, int | None, int | None],
+    memory: bool,
+    flops: bool,
+    unit: str | None,
+) -> list[Column]:
+    """The columns that these events fill."""
+    source, name, shapes = widest
+    whole, device = _total(events), _device(events)
+
+    def time(attribute: str) -> Callable[[Any], str]:
+        return lambda event: shown_time(getattr(event, attribute), unit)
+
+    def bytes_in(attribute: str) -> Callable[[Any], str]:
+        return lambda event: shown_memory(getattr(event, attribute))
+
+    columns = [
+        Column("Name", _width((event.key for event in events), name), lambda event: _cut(event.key, name)),
+        Column("Self CPU %", WIDTH, lambda event: _noted(event, "self_cpu_percent", event.self_cpu_time_total, whole)),
+        Column("Self CPU", WIDTH, time("self_cpu_time_total")),
+        Column("CPU total %", WIDTH, lambda event: _noted(event, "total_cpu_percent", event.cpu_time_total, whole)),
+        Column("CPU total", WIDTH, time("cpu_time_total")),
+        Column("CPU time avg", WIDTH, time("cpu_time")),
+    ]
+    if any(event.overload_name for event in events):
+        columns.insert(1, Column("Overload Name", columns[0].width, lambda event: _cut(event.overload_name, name)))
+    if any(event.self_device_time_total > 0 for event in events):
+        there = _device_total(events)
+        columns += [
+            Column(f"Self {device}", WIDTH, time("self_device_time_total")),
+            Column(f"Self {device} %", WIDTH,
+                   lambda event: _noted(event, "total_device_percent", event.self_device_time_total, there)),
+            Column(f"{device} total", WIDTH, time("device_time_total")),
+            Column(f"{device} time avg", WIDTH, time("device_time")),
+        ]  # fmt: skip
+    if memory:
+        kinds = [("CPU", "cpu")]
+        if device != "None" and any(event.self_device_memory_usage > 0 for event in events):
+            kinds.append((device, "device"))
+        for shown, kind in kinds:
+            columns.append(Column(f"{shown} Mem", WIDTH, bytes_in(f"{kind}_memory_usage")))
+            columns.append(Column(f"Self {shown} Mem", WIDTH, bytes_in(f"self_{kind}_memory_usage")))
+    columns.append(Column("# of Calls", WIDTH, lambda event: event.count))
+    if any(event.node_id != -1 for event in events):
+        columns.append(Column("Node ID", WIDTH, lambda event: event.node_id))
+    if any(event.input_shapes for event in events):
+        wide = _width((str(event.input_shapes) for event in events), shapes)
+        columns.append(Column("Input Shapes", wide, lambda event: str(event.input_shapes)[:wide]))
+    if flops:
+        columns += _flops(events)
+    entries = [entry for event in events for entry in event.stack or ()]
+    if entries:
+        width = _width(entries, source)
+        columns.append(Column("Source Location", width, lambda event: event.stack, left=True))
+    return columns
+
+
+def _width(texts: Any, widest: int | None) -> int:
+    width: int = max(map(len, texts)) + 4
+    return width if widest is None else min(width, widest)
+
+
+def _cut(name: str, widest: int | None) -> str:
+    return name if widest is None or len(name) < widest - 3 else name[: widest - 3] + "..."
+
+
+def _noted(event: Any, attribute: str, part: float, whole: float) -> str:
+    """A share, which is noted on the event as PyTorch does."""
+    share = shown_share(part, whole)
+    setattr(event, attribute, share)
+    return share
+
+
+def _flops(events: Sequence[Any]) -> list[Column]:
+    """The column of floating-point operations, in the unit that suits the smallest number."""
+    counts = [event.flops for event in events if event.flops]
+    if not counts:
+        return []
+    step = max(0, min(math.floor(math.log10(min(counts)) / 3), len(_FLOPS) - 1))
+    scale = 10.0 ** (-3 * step)
+    return [
+        Column(f"Total {_FLOPS[step]}", WIDTH, lambda event: f"{event.flops * scale:8.3f}" if event.flops else "--")
+    ]
+
+
+def _rows(event: Any, columns: list[Column]) -> list[str]:
+    """The line of an event; if there is a column for the user's lines, one more for each of these and an empty one."""
+    last = columns[-1]
+    if not last.left:
+        return ["".join(each.padded(each.cell(event)) + GAP for each in columns)]
+    entries = [_end_of(entry, last.width) for entry in event.stack or ()] or [""]
+    front = "".join(each.padded(each.cell(event)) + GAP for each in columns[:-1])
+    blank = "".join(each.padded("") + GAP for each in columns[:-1])
+    return [
+        line + last.padded(entry) + GAP
+        for line, entry in zip([front, *[blank] * len(entries)], [*entries, ""], strict=True)
+    ]
+
+
+def _end_of(path: str, width: int) -> str:
+    return path if len(path) <= width else "..." + path[len(path) - width + 3 :]

@@ -1,0 +1,134 @@
+"""Where to put boxes with arrows between them: in layers from top to bottom, each box below all that point to it.
+
+A box lies one layer above the highest that it points to. An arrow across several layers is led through a point in each.
+Within a layer boxes are ordered by the middle of their neighbours, downwards and upwards a few times, which leaves few crossings;
+then they are shifted towards their neighbours as far as there is room. (After K. Sugiyama, S. Tagawa and M. Toda, 1981.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+GAP, RISE = 18.0, 34.0  # between boxes of a layer, and between layers
+SWEEPS = 8
+
+
+@dataclass
+class Spot:
+    """The middle of a box or of a point of an arrow, and its size."""
+
+    width: float
+    height: float
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+
+
+def arranged(
+    sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
+) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
+    """Places for boxes of these ``sizes`` (width and height), the points of each arrow, and the size of the whole.
+
+    ``arrows``: pairs of boxes, the upper one first, which must have the smaller number.
+    """
+    spots = [Spot(width, height) for width, height in sizes]
+    for upper, lower in sorted(arrows, reverse=True):
+        spots[upper].layer = max(spots[upper].layer, spots[lower].layer + 1)
+    lowest = max((each.layer for each in spots), default=0)
+    for each in spots:
+        each.layer = lowest - each.layer
+    every = list(spots)
+    paths = []
+    above: list[list[int]] = [[] for _ in spots]
+    below: list[list[int]] = [[] for _ in spots]
+    for upper, lower in arrows:
+        path = [upper]
+        for layer in range(spots[upper].layer + 1, spots[lower].layer):
+            every.append(Spot(8.0, 0.0, layer))
+            above.append([])
+            below.append([])
+            path.append(len(every) - 1)
+        path.append(lower)
+        for a, b in pairwise(path):
+            below[a].append(b)
+            above[b].append(a)
+        paths.append(path)
+    layers: list[list[int]] = [[] for _ in range(max((each.layer for each in every), default=-1) + 1)]
+    for number, each in enumerate(every):
+        layers[each.layer].append(number)
+    _order(every, layers, above, below)
+    size = _place(every, layers, above, below)
+    return spots, [_points(every, path) for path in paths], size
+
+
+def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
+    """Order the boxes of each layer so that few arrows cross."""
+    rank = [0.0] * len(every)
+    for layer in layers:
+        for index, number in enumerate(layer):
+            rank[number] = float(index)
+    for sweep in range(SWEEPS):
+        near = above if sweep % 2 == 0 else below
+        for layer in layers if sweep % 2 == 0 else reversed(layers):
+            middle = {each: _mean([rank[other] for other in near[each]], rank[each]) for each in layer}
+            layer.sort(key=middle.__getitem__)
+            for index, number in enumerate(layer):
+                rank[number] = float(index)
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+def _place(
+    every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
+) -> tuple[float, float]:
+    """Give all their coordinates; the size of the whole."""
+    y = 0.0
+    for layer in layers:
+        height = max(every[number].height for number in layer)
+        x = 0.0
+        for number in layer:
+            spot = every[number]
+            spot.x, spot.y = x + spot.width / 2, y + height / 2
+            x += spot.width + GAP
+        y += height + RISE
+    for sweep in range(SWEEPS):
+        near = above if sweep % 2 == 0 else below
+        for layer in layers if sweep % 2 == 0 else reversed(layers):
+            wished = [_mean([every[other].x for other in near[each]], every[each].x) for each in layer]
+            for number, x in zip(layer, _apart([every[each].width for each in layer], wished), strict=True):
+                every[number].x = x
+    left = min((each.x - each.width / 2 for each in every), default=0.0)
+    for each in every:
+        each.x -= left
+    return max((each.x + each.width / 2 for each in every), default=0.0), max(y - RISE, 0.0)
+
+
+def _apart(widths: list[float], wished: list[float]) -> list[float]:
+    """Positions near the ``wished`` ones, in the same order and far enough apart: the means of runs that push each other."""
+    runs: list[
+        list[float]
+    ] = []  # the wish of the first of a run, its length in boxes, the sum of the wishes for its first
+    reach: list[float] = []  # how far behind the first of the layer a box must at least lie
+    for index, width in enumerate(widths):
+        reach.append(0.0 if not index else reach[-1] + (widths[index - 1] + width) / 2 + GAP)
+        runs.append([wished[index] - reach[index], 1.0])
+        while len(runs) > 1 and runs[-2][0] > runs[-1][0]:
+            last = runs.pop()
+            total = runs[-1][1] + last[1]
+            runs[-1] = [(runs[-1][0] * runs[-1][1] + last[0] * last[1]) / total, total]
+    offsets = [run[0] for run in runs for _ in range(int(run[1]))]
+    return [offset + far for offset, far in zip(offsets, reach, strict=True)]
+
+
+def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
+    """The points of an arrow: from the lower edge of one box to the upper edge of the other."""
+    first, last = every[path[0]], every[path[-1]]
+    inner = [(every[number].x, every[number].y) for number in path[1:-1]]
+    return [(first.x, first.y + first.height / 2), *inner, (last.x, last.y - last.height / 2)]
+
+
+__all__ = ["Spot", "arranged"]

@@ -1,0 +1,256 @@
+"""What graphs keep alive: ``memory`` of one graph, and ``watch_leaks``, which warns of graphs that pile up."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from ..core.node import AccumulateGrad, Node
+from ..core.tensor import Tensor, memory_of
+from ..core.where import warn
+from .explaining import bytes_of, count, size
+from .reading import Line, Step, kept_by, line_of, names_around, operation_of, read, user_frame
+
+
+@dataclass
+class Holding:
+    """What the steps of one operation at one line keep: ``values`` of them, ``nbytes`` of memory that no row above counts.
+
+    ``shared``: bytes that they keep as well, but that another row counts, or that are a leaf's own.
+    """
+
+    operation: str
+    line: Line
+    steps: int = 0
+    values: int = 0
+    nbytes: int = 0
+    shared: int = 0
+    shapes: Counter[tuple[int, ...]] = field(default_factory=Counter)
+
+
+@dataclass
+class Memory:
+    """What :func:`memory` returns; ``print`` shows it.
+
+    ``nbytes``: what the graph keeps alive besides the leaves' own memory, ``leaf_nbytes``: that. ``rows``: by operation and
+    line, the largest first. ``packed``: how many values hooks keep in another form, of which the size may not be known.
+    """
+
+    nbytes: int
+    leaf_nbytes: int
+    rows: list[Holding]
+    leaves: int
+    packed: int
+    limit: int | None
+
+    def __str__(self) -> str:
+        if not self.rows and not self.leaves:
+            return "No graph: nothing is kept alive"
+        text = [
+            f"The graph keeps {size(self.nbytes)} alive, and {size(self.leaf_nbytes)} of {count(self.leaves, 'leaf')}"
+        ]
+        if self.packed:
+            text.append(f"  ({count(self.packed, 'value')} packed by hooks: counted as far as they are arrays)")
+        shown = self.rows if self.limit is None else self.rows[: self.limit]
+        text += [_row(each) for each in shown]
+        if len(shown) < len(self.rows):
+            rest = self.rows[len(shown) :]
+            text.append(
+                f"  {size(sum(each.nbytes for each in rest)):>10}  {count(len(rest), 'further row')} (limit=None shows all)"
+            )
+        return "\n".join(text)
+
+    __repr__ = __str__
+
+
+def _row(each: Holding) -> str:
+    times = f" × {each.steps}" if each.steps > 1 else ""
+    shapes = ", ".join(str(list(shape)) for shape, _ in each.shapes.most_common(2)) + ", …" * (len(each.shapes) > 2)
+    shared = f", shares {size(each.shared)}" if each.shared else ""
+    line = f"  {each.line}" if each.line else ""
+    return f"  {size(each.nbytes):>10}  {each.operation}{times} {shapes}{shared}{line}"
+
+
+def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
+    """What the graph of a tensor (or of several) keeps alive for the backward pass, by operation and line.
+
+    Memory that several values lie in (an array and its views, an operand that two operations keep) is counted once, for the
+    step that was recorded first; the leaves' own memory is counted apart. ``limit``: how many rows the text shows.
+
+    >>> import retrograd as torch
+    >>> w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
+    >>> found = torch.autograd.graph.memory(torch.tanh(x @ w).sum())
+    >>> found.nbytes, found.leaf_nbytes, [(row.operation, row.nbytes) for row in found.rows]
+    (400, 400, [('mm', 200), ('tanh', 200)])
+    """
+    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+    reading = read(tensors, names_around(user_frame(), params))
+    own = {id(memory_of(leaf.place.array)): memory_of(leaf.place.array).nbytes for leaf in reading.leaves}
+    seen = set(own)
+    rows: dict[Any, Holding] = {}
+    packed = 0
+    for step in reversed(reading.steps):
+        packed += sum(each.packed for each in step.kept)
+        _hold(rows, step, seen)
+    found = sorted((each for each in rows.values() if each.values), key=lambda each: -each.nbytes)
+    return Memory(sum(each.nbytes for each in found), sum(own.values()), found, len(reading.leaves), packed, limit)
+
+
+def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
+    """Count what a step keeps in the row of its line."""
+    row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
+    row.steps += 1
+    for each in step.kept:
+        row.values += 1
+        row.shapes[each.shape] += 1
+        if each.array is None:
+            row.nbytes += each.nbytes
+            continue
+        owner = memory_of(each.array)
+        if id(owner) in seen:
+            row.shared += each.nbytes
+        else:
+            seen.add(id(owner))
+            row.nbytes += owner.nbytes
+
+
+# --- Leaks ----------------------------------------------------------------------------------------------------------
+
+#: How many steps in a row the graphs of a line must have grown in before it is told.
+PATIENCE = 4
+
+
+class watch_leaks:
+    """Watch for graphs that pile up, or grow, from step to step of a training; each line is warned of once.
+
+    Call ``step()`` once in every step, after what is no longer needed has gone. When the graphs that end in one line have
+    become more in ``patience`` steps in a row (a list of losses), or one graph longer (a state carried on from step to step), a
+    warning names the line and what is kept alive. At the end of the block the same is said of lines of which more than
+    ``patience`` graphs, made in the block, are still there. Nothing is watched outside of ``step`` and the two ends of the
+    block: these look at all objects of the process, which takes some milliseconds for each ten thousand.
+
+    >>> import retrograd as torch
+    >>> w, losses = torch.ones(3, requires_grad=True), []
+    >>> with torch.autograd.graph.watch_leaks() as watch:
+    ...     for _ in range(9):
+    ...         losses.append((w * 2).sum().item())  # a list of the losses themselves would be told
+    ...         watch.step()
+    >>> watch.found
+    []
+    """
+
+    def __init__(self, patience: int = PATIENCE) -> None:
+        self.patience = patience
+        self.found: list[Leak] = []
+        self.growth: dict[Any, tuple[int, int]] = {}  # by line: how many graphs there were last, growing for how long
+        self.length = 0, 0  # the same of all nodes together
+        self.before: dict[Any, int] = {}
+
+    def __enter__(self) -> watch_leaks:
+        self.before = {key: len(ends) for key, ends in _ends(_nodes()).items()}
+        return self
+
+    def step(self) -> None:
+        """Look at what is there now, at the end of a step."""
+        nodes = _nodes()
+        ends = _ends(nodes)
+        growth, piled = {}, False
+        for key, found in ends.items():
+            last, times = self.growth.get(key, (self.before.get(key, 0), 0))
+            times = times + 1 if len(found) > last else 0
+            growth[key] = len(found), times
+            piled = piled or times > 0
+            if times >= self.patience:
+                self._tell(key, found, f"more in each of the last {times} steps", _PILED)
+        self.growth = growth
+        last, times = self.length
+        times = times + 1 if len(nodes) > last > 0 and not piled else 0
+        self.length = len(nodes), times
+        if times >= self.patience:
+            longest = max((each for found in ends.values() for each in found), key=lambda end: len(_led([end])))
+            self._tell(_key(longest), [longest], f"longer after each of the last {times} steps", _CARRIED)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            return
+        for key, nodes in _ends(_nodes()).items():
+            if len(nodes) - self.before.get(key, 0) > self.patience:
+                self._tell(key, nodes, "still there at the end of the block", _PILED)
+
+    def _tell(self, key: Any, ends: list[Any], how: str, remedy: str) -> None:
+        if any(each.key == key for each in self.found):
+            return
+        leak = Leak(key, operation_of(ends[0]), line_of(ends[0].code, ends[0].instruction), len(ends), _alive(ends))
+        self.found.append(leak)
+        line = f" made at {leak.line}" if leak.line else ""
+        number = f"{leak.graphs} graphs that end in {leak.operation}{line} are" if len(ends) > 1 else (
+            f"A graph that ends in {leak.operation}{line} is"
+        )  # fmt: skip
+        what = "; saved values were freed" if not leak.nbytes else f"; {size(leak.nbytes)} of saved values are kept"
+        warn(f"{number} alive, {how}{what}. {remedy}")
+
+
+_PILED = (
+    "Something holds on to tensors that lead to them, such as a list of losses. Remedy: keep numbers (loss.item()), or "
+    "loss.detach()."
+)
+_CARRIED = "A tensor of one step goes into the next with its whole history. Remedy: detach() it between the steps."
+
+
+@dataclass
+class Leak:
+    """Graphs that pile up: the operation and the line in which they end, how many there were, and what they keep alive."""
+
+    key: Any
+    operation: str
+    line: Line
+    graphs: int
+    nbytes: int
+
+
+def _nodes() -> list[Any]:
+    """All nodes alive."""
+    return [each for each in gc.get_objects() if isinstance(each, Node) and getattr(each, "edges", None) is not None]
+
+
+def _key(node: Any) -> Any:
+    return type(node).__name__, node.code, node.instruction
+
+
+def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
+    """Those to which no other leads, by operation and line: the ends of graphs."""
+    inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
+    ends: dict[Any, list[Any]] = {}
+    for node in nodes:
+        if id(node) not in inner:
+            ends.setdefault(_key(node), []).append(node)
+    return ends
+
+
+def _led(ends: list[Any]) -> list[Any]:
+    """The nodes that lead to ``ends``, and these."""
+    found: dict[int, Any] = {}
+    stack = list(ends)
+    while stack:
+        node = stack.pop()
+        if id(node) not in found and node.__class__ is not AccumulateGrad:
+            found[id(node)] = node
+            stack += [edge.node for edge in node.edges if edge is not None]
+    return list(found.values())
+
+
+def _alive(ends: list[Any]) -> int:
+    """The bytes that the graphs of these nodes keep, leaves' own memory left out."""
+    nodes = _led(ends)
+    own = {id(memory_of(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
+    kept = [each for node in nodes for each in kept_by(node)[0]]
+    return bytes_of([each for each in kept if each.array is None or id(memory_of(each.array)) not in own])
+
+
+__all__ = ["Holding", "Leak", "Memory", "memory", "watch_leaks"]

@@ -1,0 +1,60 @@
+"""How many floating-point operations a call takes, by the shapes of its arguments: what a profiler calls FLOPs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Shape = tuple[int, ...]
+
+
+def _product(shapes: list[Shape], first: int) -> int:
+    """A product of matrices, or of two batches of them: a multiplication and an addition for each element and term."""
+    left, right = shapes[first], shapes[first + 1]
+    return 2 * math.prod(left) * right[-1] if len(left) > 1 and len(right) > 1 else 0
+
+
+def _convolution(given: dict[str, Any]) -> int:
+    """A convolution of images, as PyTorch counts it."""
+    image, kernel = given["input"][0], given["weight"][0]
+    values = {key: each[1] for key, each in given.items()}
+    if len(image) != 4 or isinstance(values.get("padding"), str):
+        return 0
+    stride, padding, dilation = (_pair(values.get(name, usual)) for name, usual in _USUAL.items())
+    sizes = [(image[2 + k] + 2 * padding[k] - dilation[k] * (kernel[2 + k] - 1) - 1) // stride[k] + 1 for k in (0, 1)]
+    return 2 * image[0] * math.prod(sizes) * math.prod(kernel)
+
+
+_USUAL = {"stride": 1, "padding": 0, "dilation": 1}
+_PARAMETERS = ("input", "weight", "bias", *_USUAL, "groups")
+
+
+def _pair(value: Any) -> Any:
+    return [value] * 2 if isinstance(value, int) else list(value) * (2 if len(value) == 1 else 1)
+
+
+def flops_of(name: str, call: Any) -> int:
+    """The floating-point operations of a call that was noted as ``name``; 0 if that is not known of this operation."""
+    inputs: Any = call.inputs or ()
+    shapes = [each[0] for each in inputs if isinstance(each[0], tuple)]
+    name = name.removeprefix("aten::")
+    try:
+        if name in _COUNTS:
+            return _COUNTS[name](shapes, call.name.startswith("linear"))
+        if name == "conv2d":
+            free = len(inputs) - len(call.keywords)
+            return _convolution(dict(zip((*_PARAMETERS[:free], *call.keywords), inputs, strict=True)))
+    except (IndexError, KeyError, TypeError, ValueError):  # a call of another kind than usual, or one that failed
+        pass
+    return 0
+
+
+_COUNTS: dict[str, Callable[[list[Shape], bool], int]] = {
+    "mm": lambda shapes, linear: _product(shapes, 0),
+    "bmm": lambda shapes, linear: _product(shapes, 0),
+    "addmm": lambda shapes, linear: 2 * math.prod(shapes[0]) * shapes[1][0] if linear else _product(shapes, 1),
+    "baddbmm": lambda shapes, linear: _product(shapes, 1),
+    "mul": lambda shapes, linear: math.prod(shapes[0]),
+    "add": lambda shapes, linear: math.prod(shapes[0]),
+}

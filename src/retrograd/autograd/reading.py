@@ -1,0 +1,471 @@
+"""A graph read into plain records, for those who explain, measure and draw it: steps, what each was computed from, leaves,
+operands without a gradient and why they have none, what is kept, and hooks.
+
+Nothing is remembered for this while a program runs: a node knows its operation, its line, its edges and what it keeps, and
+the rest is put together from that. What can not be known so is said to be unknown (see ``remembering``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import CO_OPTIMIZED
+from types import FrameType
+from typing import Any
+
+from ..core import where
+from ..core.node import AccumulateGrad, Hooks, Output, nobody
+from ..core.packing import Packed
+from ..core.reasons import defined
+from ..core.tensor import Tensor, memory_of
+from ..core.views import CopySlices
+from ..ops.operation import FUNCTIONS, METHODS
+from .function import BackwardCFunction
+from .remembering import remembered
+
+NUMBERS = (bool, int, float, complex)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A place in the program."""
+
+    file: str = ""
+    number: int = 0
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.short()}: {self.source}" if self.source else self.short()
+
+    def __bool__(self) -> bool:
+        return bool(self.file)
+
+    def short(self) -> str:
+        """File and number, the file as seen from the working directory if it lies there."""
+        if not self.file:
+            return ""
+        inside = os.path.relpath(self.file) if os.path.isabs(self.file) and os.path.exists(self.file) else self.file
+        return f"{self.file if inside.startswith(os.pardir) else inside}:{self.number}"
+
+
+def line_of(code: Any, instruction: int) -> Line:
+    """The line of a remembered place."""
+    shown = where.describe(code, instruction)
+    if not shown:
+        return Line()
+    rest = shown.removeprefix(code.co_filename + ":")
+    number, _, source = rest.partition(": ")
+    return Line(code.co_filename, int(number), source)
+
+
+@dataclass
+class Kept:
+    """A value that a step keeps for the backward pass: ``nbytes`` of it lie in ``memory``, which others may share.
+
+    ``packed``: hooks keep something else in its stead. ``changed``: it has been modified since, so that the backward pass
+    fails; ``at`` says where, if that is known. ``array``: None if it was freed, or is packed.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+    array: Any = None
+    packed: bool = False
+    changed: bool = False
+    at: Line = field(default_factory=Line)
+
+
+@dataclass
+class Operand:
+    """What a step was computed from: result ``result`` of another step, a leaf, or something without a gradient.
+
+    Of the latter ``why`` says why, and is empty if that is not known; ``label`` is what it is called in the program.
+    """
+
+    name: str
+    step: int | None = None
+    result: int = 0
+    leaf: Leaf | None = None
+    why: str = ""
+    label: str = ""
+    shape: tuple[int, ...] | None = None
+    dtype: Any = None
+
+
+@dataclass
+class Leaf:
+    """A tensor that gets a gradient."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    line: Line
+    place: Any
+    hooks: list[str]
+
+
+@dataclass
+class Step:
+    """A recorded operation, ``number`` counted from the result back."""
+
+    number: int
+    node: Any
+    operation: str
+    shape: tuple[int, ...]
+    dtype: Any
+    line: Line
+    operands: list[Operand]
+    kept: list[Kept]
+    freed: bool
+    hooks: list[str]
+    label: str = ""
+
+
+@dataclass
+class Reading:
+    """A graph, from the results back: every step comes before those that it was computed from."""
+
+    steps: list[Step]
+    leaves: list[Leaf]
+    roots: list[Operand]
+
+    @property
+    def kept(self) -> list[tuple[Step, Kept]]:
+        """All that is kept, with the step that keeps it."""
+        return [(step, each) for step in self.steps for each in step.kept]
+
+    @property
+    def constants(self) -> list[tuple[Step, Operand]]:
+        """The operands that get no gradient, with the step that uses them."""
+        return [(step, each) for step in self.steps for each in step.operands if each.step is None and not each.leaf]
+
+
+# --- Names ----------------------------------------------------------------------------------------------------------
+
+
+class Names:
+    """What the tensors of a program are called: by the places where their gradients arrive, and by their memory."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, str] = {}
+        self.tensors: dict[int, tuple[str, Tensor]] = {}  # by their arrays
+        self.held: list[Any] = []  # so that no identity is used twice
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Remember a name, unless there is one already."""
+        place, array = tensor._node, tensor._array
+        self.held += (tensor, array)
+        if place is not None and getattr(place, "leaf", None) is not nobody:
+            self.places.setdefault(id(place), name)
+        self.tensors.setdefault(id(array), (name, tensor))
+
+
+def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
+    """The names of tensors in ``params`` and among the variables of the user's function that is running.
+
+    Lists, tuples and dictionaries are looked into, and so are modules: ``model.0.weight``.
+    """
+    names = Names()
+    for name, value in (params or {}).items():
+        names.add(name, value)
+    while frame is not None and where.MARK in frame.f_globals:
+        frame = frame.f_back
+    if frame is not None:
+        local = frame.f_locals
+        for space in [local] if local is frame.f_globals else [local, frame.f_globals]:
+            for name, value in list(space.items()):
+                if not name.startswith("_"):
+                    _add(names, name, value)
+        if local.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED:
+            local.clear()  # before Python 3.13 a copy, which the frame would keep, and with it every graph in it
+    return names
+
+
+_MANY = 100  # containers of more members are not looked into
+
+
+def _add(names: Names, name: str, value: Any) -> None:
+    if isinstance(value, Tensor):
+        names.add(name, value)
+    elif isinstance(value, (list, tuple)) and len(value) <= _MANY:
+        for index, each in enumerate(value):
+            if isinstance(each, Tensor):
+                names.add(f"{name}[{index}]", each)
+    elif isinstance(value, dict) and len(value) <= _MANY:
+        for key, each in list(value.items()):
+            if isinstance(each, Tensor):
+                names.add(f"{name}[{key!r}]", each)
+    elif not isinstance(value, type) and callable(getattr(value, "named_parameters", None)):
+        for method in (value.named_parameters, value.named_buffers):
+            for key, each in method():
+                names.add(f"{name}.{key}", each)
+
+
+def user_frame() -> FrameType:
+    """The frame that calls; what looks for names passes over the package's own."""
+    return sys._getframe(1)
+
+
+# --- Reading --------------------------------------------------------------------------------------------------------
+
+
+def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
+    """The graph that leads to ``tensors``, of which some may have none."""
+    names = names or Names()
+    places = [each._node if each._view is None else Tensor._current(each) for each in tensors]
+    nodes = _nodes(places)
+    numbers = {node: index + 1 for index, node in enumerate(nodes)}
+    leaves: dict[Any, Leaf] = {}
+    shared = _Memory(names)
+    for node in nodes:
+        shared.note(node, names)
+    steps = []
+    for node in nodes:
+        kept, freed = kept_by(node)
+        operands = [_operand(node, *each, numbers, leaves, shared, names) for each in _edges(node)]
+        operands += [_chosen(each, names) for each in _in_parameters(node)]
+        steps.append(
+            Step(
+                numbers[node], node, operation_of(node), node.shape, node.dtype, line_of(node.code, node.instruction),
+                operands, kept, freed, _hooks(node), names.places.get(id(node), ""),
+            )
+        )  # fmt: skip
+    roots = [_place_of(place, "", numbers, leaves, names) for place in places]
+    return Reading(steps, list(leaves.values()), roots)
+
+
+def _nodes(places: Iterable[Any]) -> list[Any]:
+    """The nodes that lead to ``places``, the youngest first."""
+    seen: dict[Any, None] = {}
+    stack = [place for place in places if place is not None]
+    while stack:
+        node = stack.pop().node
+        if node in seen or node.__class__ is AccumulateGrad:
+            continue
+        seen[node] = None
+        stack += [edge for edge in node.edges if edge is not None]
+    return sorted(seen, key=lambda node: node.number)
+
+
+def operation_of(node: Any) -> str:
+    """What a node's operation is called: its function's name, its custom Function's, or what the node's class says."""
+    if isinstance(node, BackwardCFunction):
+        return node._forward_cls.__name__
+    if isinstance(node, CopySlices):
+        return f"{operation_of(node.inner)} into a part"
+    operation = node.operation
+    if operation is not None and (operation.shown in FUNCTIONS or operation.shown in METHODS):
+        return str(operation.shown)
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", type(node).__name__.partition("Backward")[0]).lower()
+
+
+def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
+    """For each operand its position, its name, its edge, and whether the operation can be differentiated by it at all."""
+    edges = node.spread(node.edge) if node.lone else node.edges
+    operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
+    for index, edge in enumerate(edges):
+        if isinstance(node, BackwardCFunction):
+            yield index, f"argument {node.operands_at[index]}", edge, True
+        elif operation is None or operation.several or index >= len(operation.tensors):
+            yield index, f"operand {index}" if len(edges) > 1 else "input", edge, True
+        else:
+            name = operation.tensors[index]
+            yield index, "input" if name == "self" else name, edge, operation.rules[index] is not None
+
+
+def _place_of(place: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
+    """An operand that has a place in the graph."""
+    if place is None or place.__class__ is not AccumulateGrad:
+        at = None if place is None else numbers[place.node]
+        return Operand(name, at, place.position if place.__class__ is Output else 0)
+    if place.leaf is nobody:
+        why = "a view made where nothing was recorded, of a tensor that has a graph: gradients end there"
+        return Operand(name, why=why, shape=place.shape, dtype=place.dtype)
+    if place not in leaves:
+        called = names.places.get(id(place), "")
+        line = line_of(place.code, place.instruction)
+        leaves[place] = Leaf(called, place.shape, place.dtype, line, place, _hooks(place))
+    return Operand(name, leaf=leaves[place])
+
+
+def _operand(
+    node: Any,
+    index: int,
+    name: str,
+    edge: Any,
+    differentiable: bool,
+    numbers: Any,
+    leaves: Any,
+    shared: Any,
+    names: Names,
+) -> Operand:
+    if edge is not None:
+        return _place_of(edge, name, numbers, leaves, names)
+    found = Operand(name)
+    told = remembered(node, index)
+    if told is not None:
+        found.why, found.shape, found.dtype = told.why, told.shape, told.dtype
+        tensor = told.tensor() if told.tensor is not None else None
+        if tensor is not None and id(tensor._array) in names.tensors:
+            found.label = names.tensors[id(tensor._array)][0]
+    value = _saved_operand(node, index)
+    if isinstance(value, NUMBERS):
+        found.why, found.label = "a number", str(value)
+    elif hasattr(value, "shape"):
+        found.shape, found.dtype = value.shape, value.dtype
+        found.label = names.tensors[id(value)][0] if id(value) in names.tensors else ""
+        found.why = found.why or shared.why(value)
+    if not found.why and not differentiable:
+        found.why = f"{operation_of(node)} can not be differentiated by it"
+    return found
+
+
+def _saved_operand(node: Any, index: int) -> Any:
+    """What is kept of an operand: an array, a number, or None."""
+    if isinstance(node, CopySlices):
+        node = node.inner
+    operation = getattr(node, "operation", None)
+    if operation is None or operation.several or index >= len(operation.tensors):
+        return None
+    value = getattr(node, "s_" + operation.tensors[index], None)
+    return None if value.__class__ is Packed else value
+
+
+class _Memory:
+    """Whose memory it is: what in the graph, or among the names, an array shares its memory with."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.inside: dict[int, str] = {}
+
+    def note(self, node: Any, names: Names) -> None:
+        """Learn from a node where the leaves and values lie that have a gradient."""
+        for edge in node.edges:
+            if edge.__class__ is AccumulateGrad and edge.leaf is not nobody:
+                called = names.places.get(id(edge), "")
+                self.inside.setdefault(id(memory_of(edge.array)), f"the leaf {called}" if called else "a leaf")
+        for each in getattr(node, "arrays", ()):
+            value = getattr(node, f"s_{each.name}", None)
+            place = node if each.kind == "result" else node.edge_of(each.index)
+            if place is None or not hasattr(value, "shape") or place.__class__ is AccumulateGrad:
+                continue
+            owner = place.node
+            line = line_of(owner.code, owner.instruction)
+            self.inside.setdefault(
+                id(memory_of(value)), f"the result of {operation_of(owner)}" + (f" at {line.short()}" if line else "")
+            )
+
+    def why(self, array: Any) -> str:
+        """Why an array that a step keeps of an operand without an edge has no gradient, or nothing."""
+        if array.dtype.kind not in "fcV":
+            return f"{_dtype_name(array.dtype)} has no gradients"
+        origin = self.inside.get(id(memory_of(array)))
+        if origin is not None:
+            return f"cut off from {origin}, whose memory it shares (by detach(), .data or under no_grad)"
+        named = self.names.tensors.get(id(array))
+        if named is None:
+            return ""
+        if named[1].requires_grad:
+            return "it did not require a gradient yet when this was recorded"
+        return "requires_grad=False"
+
+
+def _dtype_name(dtype: Any) -> str:
+    return str(getattr(dtype, "name", dtype))
+
+
+def _in_parameters(node: Any) -> list[Any]:
+    """Arrays that stand in a node's parameters, such as the indices of ``x[i]``."""
+    operation = getattr(node, "operation", None)
+    saved = [] if operation is None else operation.saved()
+    stack: list[Any] = [getattr(node, f"s_{each.name}", None) for each in saved if each.kind == "parameter"]
+    found = []
+    while stack:
+        value = stack.pop()
+        if value.__class__ in (tuple, list):
+            stack += reversed(value)
+        elif hasattr(value, "nbytes") and value.ndim:
+            found.append(value)
+    return found
+
+
+def _chosen(array: Any, names: Names) -> Operand:
+    """An array in a node's parameters, as an operand."""
+    label = names.tensors[id(array)][0] if id(array) in names.tensors else ""
+    why = (
+        f"{_dtype_name(array.dtype)} has no gradients"
+        if array.dtype.kind not in "fcV"
+        else "a parameter of the operation"
+    )
+    return Operand("index", why=why, label=label, shape=array.shape, dtype=array.dtype)
+
+
+def kept_by(node: Any) -> tuple[list[Kept], bool]:
+    """What a node keeps for the backward pass, and whether it was freed already."""
+    if isinstance(node, CopySlices):
+        return kept_by(node.inner)
+    if isinstance(node, BackwardCFunction):
+        saved = node.saved
+        return [
+            _of_function(f"saved {i}", each) for i, each in enumerate(saved or ()) if each is not None
+        ], saved is None
+    found, freed = [], False
+    for each in getattr(node, "arrays", ()):
+        value, cell = getattr(node, f"s_{each.name}", None), getattr(node, f"c_{each.name}", None)
+        if value is None:
+            freed = freed or cell is not None
+        elif not isinstance(value, NUMBERS):
+            name = "result" if each.name == "out" else "input" if each.name == "self" else each.name
+            found.append(_kept(name, value, cell, getattr(node, f"v_{each.name}", 0)))
+    return found + [_kept("index", each, None, 0) for each in _in_parameters(node)], freed
+
+
+def _kept(name: str, value: Any, cell: Any, seen: int) -> Kept:
+    if value.__class__ is Packed:
+        held = value.value
+        array = held._array if isinstance(held, Tensor) else held
+        size = getattr(array, "nbytes", 0)
+        return Kept(name, tuple(getattr(array, "shape", ())), getattr(array, "dtype", None), size, packed=True)
+    if not hasattr(value, "nbytes"):
+        return Kept(name, (), None, 0)
+    changed = bool(cell) and cell[0] != seen
+    at = line_of(*cell[1]) if changed and cell[1] else Line()
+    return Kept(name, value.shape, value.dtype, value.nbytes, value, changed=changed, at=at)
+
+
+def _of_function(name: str, saved: Any) -> Kept:
+    """What a custom Function keeps."""
+    packed = getattr(saved, "packed", None)
+    if packed is not None:
+        return _kept(name, packed, None, 0)
+    given = getattr(saved, "given", None)
+    if given is not None:
+        return _kept(name, given._array, given._cell, saved.seen)
+    return _kept(name, saved.array, saved.cell, saved.seen)
+
+
+def _hooks(place: Any) -> list[str]:
+    """The hooks at a node (those on its results too) or a leaf, in words."""
+    every: list[tuple[str, Hooks]] = [] if place.hooks is None else [("", place.hooks)]
+    for position, hooks in sorted((getattr(place, "result_hooks", None) or {}).items()):
+        every.append((f" (result {position})", hooks))
+    found = []
+    for which, hooks in every:
+        for key, hook in hooks.tensor.items():
+            kind = "retains its gradient" if key == hooks.retaining else f"a tensor's hook{_who(hook)}"
+            found.append(kind + which)
+        found += [f"a hook before the step{_who(each)}" for each in hooks.before.values()]
+        found += [f"a hook after the step{_who(each)}" for each in hooks.after.values()]
+        found += [f"a hook after accumulating{_who(each)}" for each in hooks.accumulated.values()]
+    return found
+
+
+def _who(hook: Any) -> str:
+    return f" {getattr(hook, '__name__', type(hook).__name__)}{defined(hook)}"
+
+
+__all__ = ["Kept", "Leaf", "Line", "Operand", "Reading", "Step", "names_around", "read"]

@@ -1,0 +1,527 @@
+"""What happens while a profiler runs: functions are exchanged for ones that time, and their calls are noted.
+
+Note [Exchanged code]
+A program that is not profiled must not pay for the profiler, not even a question whether it runs. So while one runs, the
+code objects of functions are exchanged (``function.__code__``): of all functions of the table, of the steps of a backward
+pass, and of those that ask for it (``core/timed.py``). Whoever holds the function, under whatever name, calls the new
+code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
+the level's entries are exchanged. When the last profiler stops all is put back. A backward pass is sent the long way,
+leaf by leaf in PyTorch's order, as by hooks on leaves.
+
+Knows nothing of how what was noted is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import get_ident
+from time import perf_counter_ns
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import numpy
+
+from ..core import engine, where
+from ..core.levels import LEVEL
+from ..core.node import AccumulateGrad, Output, next_number
+from ..core.tensor import Tensor
+from ..core.timed import TIMED
+from ..ops.nodes import TIMED as TIMED_CODE
+from ..ops.nodes import UNWRITTEN, compiled
+from ..ops.operation import TENSORS
+from .event_names import full, name_in_rules, names_of_functions
+
+#: What kind of thing a call was (PyTorch's numbers).
+FUNCTION, BACKWARD, USER = 0, 1, 7
+LEAF = "torch::autograd::AccumulateGrad"
+EVALUATE = "autograd::engine::evaluate_function: "
+
+
+class Call:
+    """One call that was timed. Times are in nanoseconds."""
+
+    __slots__ = (
+        "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
+        "youngest",
+    )  # fmt: skip
+
+    name: str
+    parent: Call | None
+    start: int
+    end: int
+    scope: int
+    sequence: int  # the number of the node that the call made, or whose derivative it is; -1 for none
+    youngest: int  # the youngest node of which was known when the call began
+    inputs: tuple[Any, ...] | None  # shape, dtype and so on of the arguments, if these are wanted
+    keywords: tuple[str, ...]  # the names of the last of them
+    stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, if these are wanted
+    place: tuple[CodeType, int] | None  # the line that recorded the node, of a node
+    marks: list[Any]  # what the GPU passed when the call began and ended, if it is watched
+    on_device: float  # so many microseconds lie between, without the calls inside
+
+
+class Session:
+    """What is noted of one thread, for one profiler or several whose blocks lie in each other."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.open: list[Call] = []
+        self.profilers: list[Any] = []
+        self.shapes = self.stack = self.memory = self.cuda = False
+        self.resting = False  # nothing is noted for a while
+        self.youngest = -next_number()
+        #: Changes of memory: when, by how many bytes, on which device, during which call.
+        self.changes: list[tuple[int, int, str, Call | None]] = []
+        self.known: dict[int, Any] = {}  # weak references to arrays that own memory, by identity
+
+    def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
+        """Note that a call begins."""
+        call = Call()
+        call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
+        call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
+        call.inputs = tuple(map(described, args)) if self.shapes else None
+        call.stack = _frames() if self.stack else ()
+        self.calls.append(call)
+        self.open.append(call)
+        call.end = 0
+        if self.cuda:
+            call.marks = [_mark()]
+        call.start = perf_counter_ns()
+        return call
+
+    def inside(self) -> Call | None:
+        """The call that is running, but for a sweep, which is not shown."""
+        call = self.open[-1] if self.open else None
+        return call if call is None or call.name else call.parent
+
+    def close(self, call: Call, now: int) -> None:
+        """Note that a call ended, and with it what an interruption has left open inside."""
+        while self.open:
+            last = self.open.pop()
+            last.end = now
+            if self.cuda:
+                last.marks.append(_mark())
+            if last is call:
+                return
+
+    def made(self, call: Call, result: Any) -> None:
+        """Note of a call which node it made: the one of its result, if that is younger than all known before."""
+        first = result[0] if result.__class__ in (tuple, list) and result else result
+        node = getattr(first, "_node", None)
+        if node is not None and node.__class__ is not AccumulateGrad:
+            number = -(node.node if node.__class__ is Output else node).number
+            if number > call.youngest:
+                call.sequence = number
+                self.youngest = max(self.youngest, number)
+
+    # -- Memory
+
+    def hold(self, call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
+        """Note what memory of the ``result`` is new, and watch it until it is given back."""
+        given = None
+        for array in _arrays(result):
+            owner = owner_of(array)
+            if id(owner) in self.known:
+                continue
+            if given is None:
+                given = {id(owner_of(each)) for each in _arrays(args)}
+            place = "cpu" if owner.__class__ is numpy.ndarray else "cuda"
+            if id(owner) not in given:
+                self.changes.append((perf_counter_ns(), owner.nbytes, place, call))
+            self.known[id(owner)] = weakref.ref(owner, partial(self._given_back, id(owner), owner.nbytes, place))
+
+    def _given_back(self, key: int, nbytes: int, place: str, reference: Any) -> None:
+        if self.known.pop(key, None) is not None:
+            self.changes.append((perf_counter_ns(), -nbytes, place, self.inside()))
+
+
+SEVERAL: Any = "several tensors"
+
+
+def described(value: Any) -> tuple[Any, ...]:
+    """The shape, strides and dtype of an argument that is a tensor or an array; its value else."""
+    array = value._array if isinstance(value, Tensor) else value
+    if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
+        return array.shape, tuple(each // array.itemsize for each in array.strides), array.dtype
+    if value.__class__ in (tuple, list) and value and isinstance(value[0], Tensor):
+        return SEVERAL, list(map(described, value))
+    return (None, value if value.__class__ in (bool, int, float, str, tuple, list) else None)
+
+
+def _mark() -> Any:
+    """What the GPU passes when it has done all that was started before."""
+    import cupy
+
+    mark = cupy.cuda.Event()
+    mark.record()
+    return mark
+
+
+def _frames() -> tuple[tuple[CodeType, int], ...]:
+    """The user's frames, innermost first."""
+    frame: FrameType | None = sys._getframe(2)
+    found = []
+    while frame is not None:
+        if where.MARK not in frame.f_globals:
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """The arrays in arguments or results."""
+    for each in value if value.__class__ in (tuple, list) else (value,):
+        if isinstance(each, Tensor):
+            yield each._array
+        elif hasattr(each, "strides") and hasattr(each, "base") and not isinstance(each, (numpy.generic, type)):
+            yield each
+        elif each.__class__ in (tuple, list):
+            yield from _arrays(each)
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory in which ``array`` lies."""
+    while array.base.__class__ is array.__class__:
+        array = array.base
+    return array
+
+
+# --- What exchanged code calls --------------------------------------------------------------------------------------
+
+#: The sessions that run, by thread.
+sessions: dict[int, Session] = {}
+
+
+def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """A function of the table is called. Nothing is noted if it was just called under another form of its name."""
+    session = sessions.get(get_ident())
+    if session is None or session.resting or (session.open and session.open[-1].name == name):
+        return None
+    if not kwargs:
+        return session.begin(name, args)
+    call = session.begin(name, (*args, *kwargs.values()))
+    call.keywords = tuple(kwargs)
+    return call
+
+
+def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """Likewise a function whose name depends on its arguments."""
+    if get_ident() not in sessions:
+        return None
+    try:
+        found = full(name(*args, **kwargs))
+    except Exception:  # the arguments do not suit: the call itself will say so
+        return None
+    return _begin(found, args, kwargs)
+
+
+def _begin_said(
+    name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Call | None:
+    """A function is called that says its name by its arguments."""
+    session = sessions.get(get_ident())
+    if session is None or session.resting:
+        return None
+    said = name(*args, **kwargs)
+    if operation:
+        return session.begin(said, args[1:]) if said else None
+    return None if any(each.name == said for each in session.open) else session.begin(said, (), USER)
+
+
+def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
+    now = perf_counter_ns()
+    session = None if call is None else sessions.get(get_ident())
+    if call is None or session is None:
+        return
+    session.close(call, now)
+    if result is not None and call.scope != USER:
+        if call.sequence < 0:
+            session.made(call, result)
+        if session.memory:
+            session.hold(call, result, args)
+
+
+# --- A backward pass ------------------------------------------------------------------------------------------------
+#
+# Serving a place is over when the next place is served, or the sweep ends: until then gradients are summed and added up.
+
+
+def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """A sweep begins: a call that is not shown, so that what it leaves open ends with it."""
+    session = sessions.get(get_ident())
+    if session is None:
+        return None
+    sweep = session.begin("", ())
+    session.calls.pop()
+    return sweep
+
+
+def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
+    """Serving a place begins, and with it ends serving the one before."""
+    if session.open and session.open[-1].name.startswith(EVALUATE):
+        session.close(session.open[-1], perf_counter_ns())
+    session.begin(EVALUATE + name, (), sequence=sequence).place = place
+
+
+def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A place is served (``engine._serve``)."""
+    place, session = args[0], sessions.get(get_ident())
+    if session is not None and place.__class__ is not Output:
+        _evaluate(session, place.name(), -place.number, _line(place))
+
+
+def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """A node runs (``engine._send``)."""
+    place, session = args[0], sessions.get(get_ident())
+    if session is None:
+        return None
+    grads = tuple(args[1]) if args[1].__class__ in (tuple, list) else (args[1],)
+    call = session.begin(place.name(), grads, BACKWARD, -place.number)
+    call.place = _line(place)
+    return call
+
+
+def _line(place: Any) -> tuple[CodeType, int] | None:
+    """The user's line that recorded a node."""
+    code = getattr(place, "code", None)
+    return None if code is None else (code, place.instruction)
+
+
+def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """A leaf gets its gradient (``engine._finish_leaf``)."""
+    session = sessions.get(get_ident())
+    if session is None:
+        return None
+    _evaluate(session, LEAF, -1, None)
+    write, variable = args[5], args[0].leaf()
+    if session.memory and variable is not None:
+        session.hold(None, variable._grad, (variable._grad,))  # what it has is not new
+    return session.begin(LEAF, (args[1],), BACKWARD) if write else None
+
+
+def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
+    """The leaf has it: if that is a copy, its memory is new."""
+    _end(call, None, args)
+    session, variable = sessions.get(get_ident()), args[0].leaf()
+    if call is not None and session is not None and session.memory and variable is not None:
+        session.hold(call, variable._grad, args)
+
+
+def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0]
+
+
+def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
+    """A sweep has a plan (``engine.Plan``): let it send every place the long way."""
+    if get_ident() in sessions and hasattr(plan, "inner"):
+        plan.inner[None] = False
+
+
+#: Sweeps serve leaves one by one, as if one of them had a hook, until the last profiler stops.
+_LEAVES: Any = AccumulateGrad
+_FOR_NOW = "while a profiler runs"
+
+# --- Exchanging -----------------------------------------------------------------------------------------------------
+
+
+class _State:
+    """What the exchanged code of a function refers to: it stands among the constants of that code."""
+
+    __slots__ = ("begin", "brief", "end", "run")
+
+    def __init__(self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = where.brief) -> None:
+        self.begin, self.end, self.brief = begin, end, brief
+        self.run: Callable[..., Any]
+
+
+_LINES = [
+    "def timed(*args, **kwargs):",
+    "    call = 'STATE'.begin(args, kwargs)",
+    "    try: result = 'STATE'.run(*args, **kwargs)",
+    "    except Exception as _error:",
+    "        'STATE'.end(call, None, args)",
+    "        _error = 'STATE'.brief(_error)",
+    *("        " + each for each in where.RAISE),
+    "    except BaseException:",
+    "        'STATE'.end(call, None, args)",
+    "        raise",
+    "    'STATE'.end(call, result, args)",
+    "    return result",
+]
+
+
+def _code(free: int) -> CodeType:
+    """The code that times, for a function with so many free variables."""
+    names = [f"free{i}" for i in range(free)]
+    inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
+    lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
+    made: FunctionType = compiled(TIMED_CODE, lines, {}, "outer")(*names)
+    return made.__code__
+
+
+_codes: dict[int, CodeType] = {}
+
+
+def _timing(function: FunctionType, state: _State) -> CodeType:
+    """The code with which ``function`` times itself."""
+    free = len(function.__code__.co_freevars)
+    if free not in _codes:
+        _codes[free] = _code(free)
+    code = _codes[free]
+    constants = tuple(state if each == "STATE" else each for each in code.co_consts)
+    return code.replace(co_consts=constants, co_name=function.__code__.co_name, co_qualname=function.__qualname__)
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    """A function that does what ``function`` does now, whatever becomes of its code."""
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+class _Exchange:
+    """All that is exchanged while profilers run."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.running = 0
+        self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
+        self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to be put back
+        self.kernels: list[tuple[dict[str, Any], str, Any]] = []
+
+    def start(self) -> None:
+        """One more profiler runs."""
+        with self.lock:
+            self.running += 1
+            if self.running > 1:
+                return
+            try:
+                self._exchange()
+            except BaseException:
+                self.running -= 1
+                self._put_back()
+                raise
+
+    def stop(self) -> None:
+        """One profiler less runs."""
+        with self.lock:
+            self.running -= 1
+            if not self.running:
+                self._put_back()
+
+    def _exchange(self) -> None:
+        names = names_of_functions()
+        for each, name in names.items():
+            self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
+        function: Any
+        for function, (said, operation) in list(TIMED.items()):
+            self._function(function, partial(_begin_said, said, operation))
+        for function, begin, end in (
+            (engine.sweep, _begin_sweep, _end), (engine._serve, _begin_place, _end), (engine._send, _begin_node, _end),
+            (engine._finish_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
+        ):  # fmt: skip
+            self._function(function, begin, end, brief=lambda error: None)
+        for level in {id(each): each for each in LEVEL.values() if each is not TENSORS}.values():
+            for key, kernel in list(level.__dict__.items()):
+                self.kernels.append((level.__dict__, key, kernel))
+                level.__dict__[key] = _timed_kernel(kernel, name_in_rules(key))
+        if not _LEAVES.hooked:
+            _LEAVES.hooked = _FOR_NOW
+
+    def _put_back(self) -> None:
+        for function, code in list(self.exchanged.items()):
+            function.__code__ = code
+            del self.exchanged[function]
+        while self.kernels:
+            names, key, kernel = self.kernels[-1]
+            names[key] = kernel
+            self.kernels.pop()
+        if _LEAVES.hooked is _FOR_NOW:  # else a leaf has got a hook meanwhile
+            _LEAVES.hooked = False
+
+    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = where.brief) -> None:
+        known = self.states.get(function)
+        if known is None or known[2] is not function.__code__:
+            state = _State(begin, end, brief)
+            if function.__code__.co_filename == UNWRITTEN:
+                state.begin = partial(self._write, function, state, begin)
+            state.run = _copy(function)
+            known = state, _timing(function, state), function.__code__
+            self.states[function] = known
+        self.exchanged[function] = function.__code__
+        function.__code__ = known[1]
+
+    def _write(self, function: Any, state: _State, begin: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Let a function of the table write its code before it is called for the first time, and take that on."""
+        with self.lock:
+            if state.begin is not begin:
+                timing = function.__code__
+                function.__globals__["write"](function)
+                state.begin, state.run = begin, _copy(function)
+                self.states[function] = state, timing, function.__code__
+                if function in self.exchanged:
+                    self.exchanged[function] = function.__code__
+                    function.__code__ = timing
+        return begin(args, kwargs)
+
+
+def _timed_kernel(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        call = _begin(name, args, kwargs)
+        result = None
+        try:
+            result = kernel(*args, **kwargs)
+        finally:
+            _end(call, result, args)
+        return result
+
+    return timed
+
+
+_exchange = _Exchange()
+
+
+def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) -> Session:
+    """Let ``profiler`` note what this thread does from now on; the session, to be given to :func:`stop`."""
+    _exchange.start()
+    session = sessions.get(get_ident()) or Session()
+    session.profilers.append(profiler)
+    session.shapes, session.stack = session.shapes or shapes, session.stack or stack
+    session.memory, session.cuda = session.memory or memory, session.cuda or cuda
+    sessions[get_ident()] = session
+    return session
+
+
+def stop(profiler: Any, session: Session) -> None:
+    """Note no more for ``profiler``; what is open ends now."""
+    session.profilers.remove(profiler)
+    if session.cuda:
+        _measure(session.calls)
+    if not session.profilers:
+        if session.open:
+            session.close(session.open[0], perf_counter_ns())
+        session.known.clear()
+        for thread, each in list(sessions.items()):
+            if each is session:
+                del sessions[thread]
+    _exchange.stop()
+
+
+def _measure(calls: list[Call]) -> None:
+    """How long the GPU was busy with each call, from the marks that it passed."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    for call in reversed(calls):  # so that what happened inside comes first, and is subtracted
+        if len(marks := getattr(call, "marks", ())) == 2:
+            spent = 1000 * cupy.cuda.get_elapsed_time(*marks)
+            call.on_device += spent
+            call.marks = []
+            if call.parent is not None:
+                call.parent.on_device -= spent

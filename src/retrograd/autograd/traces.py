@@ -1,0 +1,104 @@
+"""A profiler's events as a file for ``chrome://tracing`` and Perfetto, in the form of PyTorch's."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from .profiler_util import MEMORY_EVENT_NAME
+
+
+def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
+    """Write what ``profiler`` has seen to ``path`` (compressed if it ends with ``.gz``); ``metadata``: JSON by name."""
+    import json
+
+    seen = profiler.seen
+    trace = {
+        "schemaVersion": 1,
+        "deviceProperties": [],
+        **({"trace_id": profiler.trace_id} if profiler.trace_id else {}),
+        **{key: json.loads(value) for key, value in metadata.items()},
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": time.time_ns() - time.perf_counter_ns(),
+        "traceEvents": _events(profiler, seen.start / 1000, (seen.end - seen.start) / 1000),
+        "traceName": path,
+    }
+    text = json.dumps(trace, indent=1)
+    if path.endswith(".gz"):
+        import gzip
+
+        with gzip.open(path, "wt", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _events(profiler: Any, base: float, whole: float) -> list[dict[str, Any]]:
+    pid = os.getpid()
+    place = {"pid": pid, "tid": pid}
+    found: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "ts": base, "pid": pid, "tid": 0, "args": {"name": "python"}},
+        {"ph": "M", "name": "thread_name", "ts": base, **place, "args": {"name": f"thread {pid} (python)"}},
+    ]
+    allocated = 0
+    forward: dict[int, Any] = {}  # the last operation that made a node of that number: the innermost
+    for index, event in enumerate(profiler.function_events):
+        start = base + event.time_range.start
+        if event.name == MEMORY_EVENT_NAME:
+            allocated += event.cpu_memory_usage
+            args = {"Total Allocated": allocated, "Bytes": event.cpu_memory_usage + event.device_memory_usage,
+                    "Device Type": 0 if event.cpu_memory_usage else 1, "Ev Idx": index}  # fmt: skip
+            found.append(
+                {
+                    "ph": "i",
+                    "cat": "cpu_instant_event",
+                    "s": "t",
+                    "name": event.name,
+                    **place,
+                    "ts": start,
+                    "args": args,
+                }
+            )
+            continue
+        allocated += event.self_cpu_memory_usage
+        category = "user_annotation" if event.is_user_annotation else "cpu_op"
+        found.append(
+            {"ph": "X", "cat": category, "name": event.trace_name, **place, "ts": start,
+             "dur": event.time_range.elapsed_us(), "args": _arguments(profiler, event, index)}
+        )  # fmt: skip
+        if event.sequence_nr >= 0 and event.fwd_thread == 0:
+            forward[event.sequence_nr] = event
+    found += _arrows(profiler, base, forward, place)
+    found.append(
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": base,
+         "dur": whole, "args": {"Op count": 0}}
+    )  # fmt: skip
+    return found
+
+
+def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
+    args: dict[str, Any] = {"External id": event.id, "Record function id": 0, "Ev Idx": index}
+    if event.sequence_nr >= 0:
+        args |= {"Sequence number": event.sequence_nr, "Fwd thread id": event.fwd_thread}
+    if profiler.record_shapes and not event.is_user_annotation:
+        args |= {"Input Dims": event.structured_input_shapes, "Input Strides": event.structured_input_strides,
+                 "Input type": event.input_dtypes}  # fmt: skip
+    if event.stack:
+        args["Call stack"] = ";".join(reversed(event.stack))
+    if profiler.profile_memory and (event.cpu_memory_usage or event.device_memory_usage):
+        args["Bytes"] = event.cpu_memory_usage + event.device_memory_usage
+    return args
+
+
+def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
+    """Arrows from operations to the nodes of their derivatives."""
+    arrows: list[dict[str, Any]] = []
+    for event in profiler.function_events:
+        start = forward.get(event.sequence_nr) if event.scope == 1 else None
+        if start is not None:
+            shared = {"id": len(arrows) // 2 + 1, **place, "cat": "fwdbwd", "name": "fwdbwd"}
+            arrows.append({"ph": "s", **shared, "ts": base + start.time_range.start})
+            arrows.append({"ph": "f", **shared, "ts": base + event.time_range.start, "bp": "e"})
+    return arrows

@@ -1,0 +1,74 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+from retrograd.nn.functional import binary_cross_entropy_with_logits
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
+
+
+class Bernoulli(Chances, ExponentialFamily):
+    """1 with probability ``probs``, else 0.
+
+    >>> Bernoulli(0.25).variance
+    tensor(0.1875)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = math.nan
+        return mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        with torch.no_grad():
+            return torch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._listed(torch.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (torch.logit(self.probs),)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return torch.log1p(torch.exp(x))
+
+
+__all__ = ["Bernoulli"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

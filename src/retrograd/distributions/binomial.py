@@ -1,0 +1,80 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+
+
+class Binomial(Chances):
+    """How many of ``total_count`` trials succeed that have the chance ``probs``.
+
+    >>> Binomial(10, torch.tensor(0.25)).mean
+    tensor(2.5000)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real
+    }  # fmt: skip
+    has_enumerate_support = True
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(self._take_with_count(total_count, probs, logits).size(), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with torch.no_grad():
+            return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        # log(1 + exp(logits)) in a form that does not overflow; the positive part halved so that 0 has a gradient.
+        positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
+        softplus = self.total_count * positive + self.total_count * torch.log1p(torch.exp(-torch.abs(self.logits)))
+        choices = torch.lgamma(value + 1) + torch.lgamma(self.total_count - value + 1)
+        return value * self.logits - choices - (softplus - torch.lgamma(self.total_count + 1))
+
+    def entropy(self) -> Tensor:
+        self._one_count("entropy")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(torch.exp(log_prob) * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self._one_count("enumerate_support")
+        return self._listed(torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
+
+    def _one_count(self, what: str) -> int:
+        count = int(self.total_count.max())
+        if not self.total_count.min() == count:
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
+        return count
+
+
+__all__ = ["Binomial"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,77 @@
+"""The categorical distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .utils import given_one_of
+
+
+class Categorical(Chances):
+    """A class, 0 … n-1, drawn by ``probs`` along the last dimension (which need not add up to one).
+
+    >>> Categorical(torch.tensor([1.0, 3.0])).probs
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _is_binary = False
+    _kept = ("_num_events",)
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        of_probs = given_one_of(probs, logits)
+        given = probs if of_probs else logits
+        if given.dim() < 1:
+            raise ValueError(f"`{'probs' if of_probs else 'logits'}` parameter must be at least one-dimensional.")
+        if of_probs:
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        else:
+            self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
+        self._num_events = given.size(-1)
+        super().__init__(given.size()[:-1], validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.full(self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device)
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(dim=-1)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        rows = self.probs.reshape(-1, self._num_events)
+        drawn = torch.multinomial(rows, math.prod(sample_shape), True)
+        return drawn.T.reshape(shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        places, logits = torch.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return logits.gather(-1, places[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = torch.clamp(self.logits, min=torch.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._listed(torch.arange(self._num_events, dtype=torch.long, device=self._param.device), expand)
+
+
+__all__ = ["Categorical"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

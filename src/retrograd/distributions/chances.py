@@ -1,0 +1,59 @@
+"""What is given by probabilities or by logits, of which either is computed from the other when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from .distribution import Distribution
+from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, probs_to_logits
+
+
+class Chances(Distribution):
+    """A distribution of which ``probs`` or ``logits`` are given."""
+
+    #: Whether they are of yes and no, or of classes along the last dimension.
+    _is_binary = True
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The logits: of yes, or up to a constant the logarithms of the probabilities."""
+        return probs_to_logits(self.probs, self._is_binary)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, self._is_binary)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.__dict__["logits" if "logits" in self.__dict__ else "probs"]
+
+    @property
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
+        return self._param.size()
+
+    def _take(self, probs: Any, logits: Any) -> Tensor:
+        """Take over the one that is given."""
+        if given_one_of(probs, logits):
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        return self._param
+
+    def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
+        """Take over the one that is given, and ``total_count`` in its shape and dtype."""
+        if given_one_of(probs, logits):
+            count, self.probs = broadcast_all(total_count, probs)
+        else:
+            count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = count.type_as(self._param)
+        return self._param
+
+
+__all__ = ["Chances"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,36 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .gamma import Gamma
+
+
+class Chi2(Gamma):
+    """The sum of the squares of ``df`` standard normal numbers.
+
+    >>> Chi2(3.0).variance
+    tensor(6.)
+    """
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    @property
+    def df(self) -> Tensor:
+        """The degrees of freedom."""
+        return self.concentration * 2
+
+    def _expand_into(self, new: Any, batch_shape: Any) -> None:
+        new.concentration, new.rate = (each.expand(batch_shape) for each in (self.concentration, self.rate))
+
+
+__all__ = ["Chi2"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

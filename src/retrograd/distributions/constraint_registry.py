@@ -1,0 +1,103 @@
+"""Which transform leads from all real numbers to where a constraint holds: ``biject_to`` one to one, ``transform_to`` in
+whatever way is best for a search without constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+from ..core.absent import absent, listed
+from . import constraints, transforms
+
+Factory = Callable[[Any], transforms.Transform]
+
+
+class ConstraintRegistry:
+    """Transforms by class of constraint; called with a constraint it makes the transform.
+
+    >>> from retrograd.distributions import biject_to, constraints
+    >>> biject_to(constraints.simplex)
+    StickBreakingTransform()
+    """
+
+    def __init__(self) -> None:
+        self._registry: dict[type, Factory] = {}
+
+    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
+        """Have ``factory`` make the transforms for a class of constraints (also as a decorator)."""
+        if factory is None:
+            return lambda given: self.register(constraint, given)
+        if isinstance(constraint, constraints.Constraint):
+            constraint = type(constraint)
+        if not (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint)):
+            raise TypeError(f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}")
+        self._registry[constraint] = factory
+        return factory
+
+    def __call__(self, constraint: Any) -> transforms.Transform:
+        """The transform for a constraint."""
+        if type(constraint) not in self._registry:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints") from None
+        return self._registry[type(constraint)](constraint)
+
+
+biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
+
+
+def _between(constraint: Any) -> transforms.Transform:
+    lower, upper = constraint.lower_bound, constraint.upper_bound
+    if all(isinstance(each, Number) for each in (lower, upper)) and (lower, upper) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)]
+    )
+
+
+def _beyond(bound: str, scale: int) -> Factory:
+    """From ``exp`` above or, turned round, below a bound."""
+    return lambda constraint: transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]
+    )
+
+
+def _fill(registry: ConstraintRegistry, simplex: Factory) -> None:
+    above, below = _beyond("lower_bound", 1), _beyond("upper_bound", -1)
+    for constraint, factory in (
+        (constraints.real, lambda constraint: transforms.identity_transform),
+        (
+            constraints.independent,
+            lambda constraint: transforms.IndependentTransform(
+                registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims
+            ),
+        ),
+        (constraints.greater_than, above),
+        (constraints.greater_than_eq, above),
+        (constraints.less_than, below),
+        (constraints.interval, _between),
+        (constraints.half_open_interval, _between),
+        (constraints.simplex, simplex),
+        (constraints.corr_cholesky, lambda constraint: transforms.CorrCholeskyTransform()),
+        (
+            constraints.cat,
+            lambda constraint: transforms.CatTransform(
+                [registry(each) for each in constraint.cseq], constraint.dim, constraint.lengths
+            ),
+        ),
+        (
+            constraints.stack,
+            lambda constraint: transforms.StackTransform([registry(each) for each in constraint.cseq], constraint.dim),
+        ),
+    ):
+        registry.register(constraint, factory)
+
+
+_fill(biject_to, lambda constraint: transforms.StickBreakingTransform())
+_fill(transform_to, lambda constraint: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
+for _constraint in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_constraint, lambda constraint: transforms.PositiveDefiniteTransform())
+
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

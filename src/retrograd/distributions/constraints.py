@@ -1,0 +1,441 @@
+"""Where the parameters and the values of distributions may lie: objects whose ``check`` says for each event of a tensor
+whether it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from .named import Named
+
+
+class Constraint(Named):
+    """A set of values. ``is_discrete``: whether it is countable; ``event_dim``: how many dimensions an event has."""
+
+    is_discrete: Any = False
+    event_dim: Any = 0
+    #: The names of the attributes that are shown.
+    bounds: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, value: Tensor) -> Tensor:
+        """For each event of ``value`` whether it lies in the set."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)}" for name in self.bounds)
+        return f"{type(self).__name__.removeprefix('_')}({shown})"
+
+
+# -- What depends on other parameters --------------------------------------------------------------------------------
+
+
+class _Dependent(Constraint):
+    """A set that is not known before other parameters are."""
+
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def _known(self, name: str) -> Any:
+        if (value := getattr(self, f"_{name}")) is NotImplemented:
+            raise NotImplementedError(f".{name} cannot be determined statically")
+        return value
+
+    @property
+    def is_discrete(self) -> bool:
+        return self._known("is_discrete")
+
+    @property
+    def event_dim(self) -> int:
+        return self._known("event_dim")
+
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+        """The same with more that is known."""
+        known = (self._is_discrete if is_discrete is NotImplemented else is_discrete,
+                 self._event_dim if event_dim is NotImplemented else event_dim)  # fmt: skip
+        return _Dependent(is_discrete=known[0], event_dim=known[1])
+
+    def check(self, x: Tensor) -> Tensor:
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Whether a constraint is not known before other parameters are."""
+    return isinstance(constraint, _Dependent)
+
+
+class _DependentProperty(property, _Dependent):
+    """A property that gives a constraint; on the class it stands for one that is not known yet."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
+        super().__init__(fn)
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
+        """Decorate ``fn``: for ``@dependent_property(event_dim=1)``."""
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+# -- Numbers ---------------------------------------------------------------------------------------------------------
+
+
+class _Real(Constraint):
+    """All numbers; NaN is none."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return torch.eq(value, value)
+
+
+class _Boolean(Constraint):
+    """0 and 1."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return value.eq(0) | value.eq(1)
+
+
+class _Above(Constraint):
+    bounds = ("lower_bound",)
+
+    def __init__(self, lower_bound: Any) -> None:
+        self.lower_bound = lower_bound
+
+
+class _Below(Constraint):
+    bounds = ("upper_bound",)
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+
+class _Between(Constraint):
+    bounds = ("lower_bound", "upper_bound")
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+
+class _GreaterThan(_Above):
+    """Numbers above a bound."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound < value
+
+
+class _GreaterThanEq(_Above):
+    """Numbers from a bound up."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.lower_bound <= value
+
+
+class _LessThan(_Below):
+    """Numbers below a bound."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return value < self.upper_bound
+
+
+class _Interval(_Between):
+    """Numbers between two bounds, which belong to them."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(_Between):
+    """Numbers from one bound to below another."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+def _whole(value: Any) -> Any:
+    return value % 1 == 0
+
+
+class _IntegerInterval(_Between):
+    """Whole numbers between two bounds, which belong to them."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _IntegerLessThan(_Below):
+    """Whole numbers up to a bound."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (value <= self.upper_bound)
+
+
+class _IntegerGreaterThan(_Above):
+    """Whole numbers from a bound up."""
+
+    is_discrete = True
+
+    def check(self, value: Tensor) -> Tensor:
+        return _whole(value) & (value >= self.lower_bound)
+
+
+# -- Vectors ---------------------------------------------------------------------------------------------------------
+
+
+class _Simplex(Constraint):
+    """Vectors of numbers that are not negative and add up to one."""
+
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _OneHot(Constraint):
+    """Vectors of zeros and a single one."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return boolean.check(value).all(-1) & (value.sum(-1) == 1)
+
+
+class _Multinomial(Constraint):
+    """Vectors of counts of which the sum is at most ``upper_bound``."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+
+    def check(self, x: Tensor) -> Tensor:
+        return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
+
+
+# -- Matrices --------------------------------------------------------------------------------------------------------
+
+
+class _LowerTriangular(Constraint):
+    """Matrices with nothing above the diagonal."""
+
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(Constraint):
+    """Triangular matrices with a positive diagonal."""
+
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        return lower_triangular.check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(Constraint):
+    """Cholesky factors of correlations: triangular matrices with a positive diagonal whose rows have length one."""
+
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = torch.finfo(value.dtype).eps * value.shape[-1] * 10
+        lengths = torch.linalg.norm(value.detach(), dim=-1)
+        return ((lengths - 1).abs() <= tolerance).all(-1) & lower_cholesky.check(value)
+
+
+class _Square(Constraint):
+    """Matrices with as many rows as columns."""
+
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        square = value.shape[-2] == value.shape[-1]
+        return torch.full(value.shape[:-2], square, dtype=torch.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    """Square matrices that equal their transposes."""
+
+    def check(self, value: Tensor) -> Tensor:
+        square = super().check(value)
+        if not square.all():
+            return square
+        return torch.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    """Symmetric matrices without negative eigenvalues."""
+
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        return (torch.linalg.eigvalsh(value) >= 0).all(-1) if symmetric.all() else symmetric
+
+
+class _PositiveDefinite(_Symmetric):
+    """Symmetric matrices with positive eigenvalues."""
+
+    def check(self, value: Tensor) -> Tensor:
+        symmetric = super().check(value)
+        return torch.linalg.cholesky_ex(value).info == 0 if symmetric.all() else symmetric
+
+
+# -- Made of others --------------------------------------------------------------------------------------------------
+
+
+def _joined(checked: Tensor, kept: int) -> Tensor:
+    """Whether all that lies behind the first ``kept`` dimensions is right."""
+    return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
+
+
+class _IndependentConstraint(Constraint):
+    """A constraint whose last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        for name, value, kind in (
+            ("base_constraint", base_constraint, Constraint),
+            ("reinterpreted_batch_ndims", reinterpreted_batch_ndims, int),
+        ):
+            if not isinstance(value, kind):
+                article = "a" if kind is Constraint else "an"
+                raise AssertionError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+        if reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
+        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Tensor) -> Tensor:
+        checked = self.base_constraint.check(value)
+        if checked.dim() < self.reinterpreted_batch_ndims:
+            expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+            raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
+        return _joined(checked, checked.dim() - self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """What all components of a mixture allow."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        checked = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return _joined(checked, value.dim() - self.event_dim)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
+
+
+class _Several(Constraint):
+    """One constraint for each part of a tensor along ``dim``."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        if not all(isinstance(each, Constraint) for each in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
+        self.cseq, self.dim = list(cseq), dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(each.is_discrete for each in self.cseq)
+
+    def _check_dim(self, value: Tensor) -> None:
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
+
+
+class _Cat(_Several):
+    """Parts of given ``lengths`` (else 1) that lie one behind the other along ``dim``."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
+
+    @property
+    def event_dim(self) -> int:
+        return max(each.event_dim for each in self.cseq)
+
+    def check(self, value: Tensor) -> Tensor:
+        self._check_dim(value)
+        parts, start = [], 0
+        for each, length in zip(self.cseq, self.lengths, strict=True):
+            parts.append(each.check(value.narrow(self.dim, start, length)))
+            start += length
+        return torch.cat(parts, self.dim)
+
+
+class _Stack(_Several):
+    """Parts that are stacked along ``dim``."""
+
+    @property
+    def event_dim(self) -> int:
+        highest = max(each.event_dim for each in self.cseq)
+        return highest + 1 if self.dim + highest < 0 else highest
+
+    def check(self, value: Tensor) -> Tensor:
+        self._check_dim(value)
+        parts = [value.select(self.dim, index) for index in range(value.shape[self.dim])]
+        return torch.stack([each.check(part) for part, each in zip(parts, self.cseq, strict=False)], self.dim)
+
+
+dependent, dependent_property = _Dependent(), _DependentProperty
+independent, cat, stack = _IndependentConstraint, _Cat, _Stack
+boolean, one_hot, multinomial = _Boolean(), _OneHot(), _Multinomial
+nonnegative_integer, positive_integer, integer_interval = (
+    _IntegerGreaterThan(0),
+    _IntegerGreaterThan(1),
+    _IntegerInterval,
+)
+real, positive, nonnegative = _Real(), _GreaterThan(0.0), _GreaterThanEq(0.0)
+real_vector = independent(real, 1)
+greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan
+interval, half_open_interval, unit_interval = _Interval, _HalfOpenInterval, _Interval(0.0, 1.0)
+simplex = _Simplex()
+lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
+square, symmetric = _Square(), _Symmetric()
+positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
+
+__all__ = [
+    "Constraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
+    "greater_than_eq", "independent", "integer_interval", "interval", "half_open_interval", "is_dependent", "less_than",
+    "lower_cholesky", "lower_triangular", "MixtureSameFamilyConstraint", "multinomial", "nonnegative",
+    "nonnegative_integer", "one_hot", "positive", "positive_semidefinite", "positive_definite", "positive_integer",
+    "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,130 @@
+"""The continuous Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+from retrograd.nn.functional import binary_cross_entropy_with_logits
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, clamp_probs, uniform
+
+
+class ContinuousBernoulli(Chances, ExponentialFamily):
+    """Numbers from 0 to 1 of the density ``probs ** x * (1 - probs) ** (1 - x)``, but for a factor.
+
+    Around 1/2, between ``lims``, the formulas are 0 / 0; power series stand for them there.
+    Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
+
+    >>> ContinuousBernoulli(torch.tensor(0.5)).mean
+    tensor(0.5000)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    _mean_carrier_measure = 0
+    _kept = ("_lims",)
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        given = self._take(probs, logits)
+        if probs is not None:
+            if validate_args is not None and not self.arg_constraints["probs"].check(self.probs).all():
+                raise ValueError("The parameter probs has invalid values")
+            self.probs = clamp_probs(self.probs)
+        self._lims = lims
+        super().__init__(given.size(), validate_args=validate_args)
+
+    def _far(self) -> Tensor:
+        """Whether the probability is outside of ``lims``."""
+        return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
+
+    def _cut(self) -> Tensor:
+        """The probability where it is outside of ``lims``, else the lower of these: nothing is divided by zero."""
+        return torch.where(self._far(), self.probs, self._lims[0] * torch.ones_like(self.probs))
+
+    def _log_norm(self) -> Tensor:
+        """The logarithm of the factor."""
+        cut = self._cut()
+        low = torch.where(cut <= 0.5, cut, torch.zeros_like(cut))
+        high = torch.where(cut >= 0.5, cut, torch.ones_like(cut))
+        width = torch.where(cut <= 0.5, torch.log1p(-2.0 * low), torch.log(2.0 * high - 1.0))
+        far = torch.log(torch.abs(torch.log1p(-cut) - torch.log(cut))) - width
+        square = (self.probs - 0.5).pow(2)
+        near = math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * square) * square
+        return torch.where(self._far(), far, near)
+
+    @property
+    def mean(self) -> Tensor:
+        cut, middle = self._cut(), self.probs - 0.5
+        far = cut / (2.0 * cut - 1.0) + 1.0 / (torch.log1p(-cut) - torch.log(cut))
+        near = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * middle.pow(2)) * middle
+        return torch.where(self._far(), far, near)
+
+    @property
+    def stddev(self) -> Tensor:
+        return torch.sqrt(self.variance)
+
+    @property
+    def variance(self) -> Tensor:
+        cut, square = self._cut(), (self.probs - 0.5).pow(2)
+        far = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (torch.log1p(-cut) - torch.log(cut)).pow(2)
+        near = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * square) * square
+        return torch.where(self._far(), far, near)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_norm()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        cut = self._cut()
+        far = (torch.pow(cut, value) * torch.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
+        found = torch.where(self._far(), far, value)
+        inside = torch.where(value >= 1.0, torch.ones_like(found), found)
+        return torch.where(value <= 0.0, torch.zeros_like(found), inside)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        cut = self._cut()
+        rest = torch.log1p(-cut)
+        far = (torch.log1p(-cut + value * (2.0 * cut - 1.0)) - rest) / (torch.log(cut) - rest)
+        return torch.where(self._far(), far, value)
+
+    def entropy(self) -> Tensor:
+        no, yes = torch.log1p(-self.probs), torch.log(self.probs)
+        return self.mean * (no - yes) - self._log_norm() - no
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Any) -> Tensor:  # type: ignore[override]
+        low, high = (each - 0.5 for each in self._lims)
+        far = (x <= low) | (x > high)
+        cut = torch.where(far, x, low * torch.ones_like(x))
+        found = torch.log(torch.abs(torch.special.expm1(cut))) - torch.log(torch.abs(cut))
+        return torch.where(far, found, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)
+
+
+__all__ = ["ContinuousBernoulli"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

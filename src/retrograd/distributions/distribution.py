@@ -1,0 +1,257 @@
+"""What every distribution is: shapes of batches and events, checks of parameters and values, and what it may be asked.
+
+A distribution's parameters are its attributes that ``arg_constraints`` names; from these follow its text, the checks and
+``expand``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import retrograd as torch
+from retrograd import Size, Tensor
+
+from ..core.absent import absent, listed
+from ..core.where import warn
+from ..ops.interpret import Transformed
+from . import constraints
+from .named import Named
+from .utils import lazy_property
+
+#: The shape of a single draw.
+ONE = Size()
+OURS = ("retrograd.distributions", "torch.distributions")
+
+
+class Distribution(Named):
+    """Probabilities of events of ``event_shape``, one distribution for each element of ``batch_shape``.
+
+    >>> from retrograd.distributions import Normal
+    >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
+    tensor(-0.9189)
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
+    #: What :meth:`expand` hands on beside the parameters: attributes as they are, and distributions, expanded.
+    _kept: ClassVar[tuple[str, ...]] = ()
+    _stretched: ClassVar[tuple[str, ...]] = ()
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions made from now on check their parameters and values."""
+        if value not in [True, False]:
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        try:
+            wanted = self.arg_constraints
+        except NotImplementedError:
+            wanted = {}
+            warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
+                "distribution with `validate_args=False` to turn off validation."
+            )
+        for name, constraint in wanted.items():
+            of_class = getattr(type(self), name, None)
+            if constraints.is_dependent(constraint) or (
+                name not in self.__dict__ and isinstance(of_class, lazy_property)
+            ):
+                continue
+            value = getattr(self, name)
+            if not holds(constraint.check(value)):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    # -- Shapes and parameters
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters: how many distributions there are."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of a single draw."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """Where each parameter may lie."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """Where the values lie."""
+        raise NotImplementedError
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution with its parameters stretched to ``batch_shape``."""
+        owner = _owner(type(self))
+        if owner in NOT_EXPANDED:
+            raise NotImplementedError
+        new = self._get_checked_instance(owner, _instance)
+        batch_shape = Size(batch_shape)
+        self._expand_into(new, batch_shape)
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _expand_into(self, new: Any, batch_shape: Size) -> None:
+        """Give ``new`` the parameters of this distribution, stretched."""
+        for name, constraint in self.arg_constraints.items():
+            if name in self.__dict__:
+                value = self.__dict__[name]
+                new.__dict__[name] = value.expand(batch_shape + value.shape[value.dim() - constraint.event_dim :])
+        for name in self._kept:
+            if name in self.__dict__:
+                new.__dict__[name] = self.__dict__[name]
+        for name in self._stretched:
+            new.__dict__[name] = self.__dict__[name].expand(batch_shape)
+
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        """The shape of draws: one for each element of ``sample_shape`` from each distribution."""
+        if not isinstance(sample_shape, Size):
+            sample_shape = Size(sample_shape)
+        return Size(sample_shape + self._batch_shape + self._event_shape)
+
+    # -- Draws
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        """Draws, of shape ``sample_shape + batch_shape + event_shape``, through which no gradient goes."""
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        """Draws as :meth:`sample` gives, which move with the parameters: gradients go back to them."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """``n`` draws; an old form of :meth:`sample`."""
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
+        return self.sample(Size((n,)))
+
+    # -- Values
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability (or its density) of each event in ``value``."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of a draw up to ``value``."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Up to where a draw comes with probability ``value``: the inverse of :meth:`cdf`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All possible events, along a new first dimension; ``expand``: for each distribution of the batch."""
+        raise NotImplementedError
+
+    def _listed(self, values: Tensor, expand: bool) -> Tensor:
+        """A vector of all possible numbers, as :meth:`enumerate_support` gives them."""
+        values = values.reshape(-1, *(1,) * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
+
+    # -- What it is like
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected value."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The expected square of the distance from the mean."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The square root of the variance."""
+        return self.variance.sqrt()
+
+    def entropy(self) -> Tensor:
+        """The expected value of minus :meth:`log_prob`."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return torch.exp(self.entropy())
+
+    # -- Checks and text
+
+    def _validate_sample(self, value: Any) -> None:
+        """Raise an error for a value that has another shape than draws have, or lies outside of the support."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        start = value.dim() - len(self._event_shape)
+        if start < 0 or value.shape[start:] != self._event_shape:
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
+            )
+        drawn = self._batch_shape + self._event_shape
+        for ours, theirs in zip(reversed(value.shape), reversed(drawn), strict=False):
+            if ours != theirs and 1 not in (ours, theirs):
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {drawn}.")
+        try:
+            support = self.support
+        except NotImplementedError:
+            warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution "
+                "with `validate_args=False` to turn off validation."
+            )
+            return
+        if not holds(support.check(value)):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        given = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
+        shown = ", ".join(f"{name}: {value if value.numel() == 1 else value.size()}" for name, value in given)
+        return f"{type(self).__name__}({shown})"
+
+
+def holds(checked: Tensor) -> bool:
+    """Whether a check came out well everywhere, within vmap for all slices."""
+    while isinstance(checked, Transformed):
+        checked = checked._inner
+    return bool(checked.all())
+
+
+def _owner(cls: type) -> Any:
+    """The class of this package that a class of the user's refines, or itself."""
+    return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
+
+
+#: Of what is derived from these directly, only the user knows how to expand it.
+NOT_EXPANDED: list[type] = [Distribution]
+
+__all__ = ["Distribution"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

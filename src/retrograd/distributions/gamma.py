@@ -1,0 +1,81 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from ..ops.gamma import standard_gamma
+from . import constraints
+from .distribution import ONE
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
+
+
+class Gamma(ExponentialFamily):
+    """The distribution whose density is ``x ** (concentration - 1) * exp(-rate * x)`` but for a factor.
+
+    >>> Gamma(3.0, 2.0).mean
+    tensor(1.5000)
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        self.concentration, self.rate = broadcast_all(concentration, rate)
+        super().__init__(self.concentration.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.concentration - 1) / self.rate).clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.concentration / self.rate.pow(2)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        value = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        value.detach().clamp_(min=torch.finfo(value.dtype).tiny)
+        return value
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
+        if self._validate_args:
+            self._validate_sample(value)
+        return (
+            torch.xlogy(self.concentration, self.rate) + torch.xlogy(self.concentration - 1, value)
+            - self.rate * value - torch.lgamma(self.concentration)
+        )  # fmt: skip
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return torch.special.gammainc(self.concentration, self.rate * value)
+
+    def entropy(self) -> Tensor:
+        return (
+            self.concentration - torch.log(self.rate) + torch.lgamma(self.concentration)
+            + (1.0 - self.concentration) * torch.digamma(self.concentration)
+        )  # fmt: skip
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration - 1, -self.rate)
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return torch.lgamma(x + 1) + (x + 1) * torch.log(-y.reciprocal())
+
+
+__all__ = ["Gamma"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,95 @@
+"""The generalised Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .utils import broadcast_all, uniform
+
+
+class GeneralizedPareto(Distribution):
+    """How far what exceeds a high threshold ``loc`` exceeds it; ``concentration`` says how heavy the tail is.
+
+    >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))
+    tensor(0.6321)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        end = self.loc - self.scale / self.concentration
+        return constraints.interval(self.loc, torch.where(self.concentration < 0, end, math.inf))
+
+    def _exponential(self) -> tuple[Tensor, Tensor]:
+        """Where the concentration is zero, so that the tail is exponential; and the concentration, 1 in its place."""
+        zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
+        return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        return self.icdf(uniform(self._extended_shape(sample_shape), self.loc))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        zero, concentration = self._exponential()
+        power = 1 / concentration + torch.ones_like(z)
+        tail = torch.where(power == 0, power, power * torch.log1p(concentration * z))
+        return -self.scale.log() - torch.where(zero, z, tail)
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of a draw above ``value``."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        zero, concentration = self._exponential()
+        return torch.where(zero, -z, -torch.log1p(concentration * z) / concentration)
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of :meth:`cdf`."""
+        return torch.log1p(-torch.exp(self.log_survival_function(value)))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return torch.exp(self.log_cdf(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        zero, concentration = self._exponential()
+        survived = torch.log1p(-value)
+        tail = self.scale * torch.expm1(-concentration * survived) / concentration
+        return torch.where(zero, self.loc - self.scale * survived, self.loc + tail)
+
+    @property
+    def mean(self) -> Tensor:
+        finite = self.concentration < 1
+        safe = torch.where(finite, self.concentration, 0.5)
+        return torch.where(finite, self.loc + self.scale / (1 - safe), math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        finite = self.concentration < 0.5
+        safe = torch.where(finite, self.concentration, 0.25)
+        return torch.where(finite, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), math.nan)
+
+    def entropy(self) -> Tensor:
+        return torch.broadcast_to(torch.log(self.scale) + self.concentration + 1, self._batch_shape)
+
+
+__all__ = ["GeneralizedPareto"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,68 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+from retrograd.nn.functional import binary_cross_entropy_with_logits
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .utils import broadcast_all
+
+
+class Geometric(Chances):
+    """How many trials of chance ``probs`` fail before one succeeds.
+
+    >>> Geometric(0.25).mean
+    tensor(3.)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+        if self._validate_args and probs is not None:
+            never = self.probs <= 0
+            if never.any():
+                raise ValueError(
+                    f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of "
+                    f"distribution {self!r} to be positive but found invalid values:\n{self.probs.detach()[never]}"
+                )
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return torch.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with torch.no_grad():
+            u = self.probs.new_empty(shape).uniform_(torch.finfo(self.probs.dtype).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        probs = probs.masked_fill(probs.eq(1) & value.eq(0), 0)  # no failure: 0 * log(0) is to be 0
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+
+
+__all__ = ["Geometric"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,63 @@
+"""The inverse gamma distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .gamma import Gamma
+from .transformed_distribution import TransformedDistribution
+from .transforms import PowerTransform
+
+
+class InverseGamma(TransformedDistribution):
+    """Numbers whose reciprocals have the gamma distribution.
+
+    >>> InverseGamma(3.0, 2.0).mean
+    tensor(1.)
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        super().__init__(base, PowerTransform(exponent=-base.rate.new_ones(())), validate_args=validate_args)
+
+    @property
+    def concentration(self) -> Tensor:
+        """The shape of the gamma distribution."""
+        return self.base_dist.concentration  # type: ignore[attr-defined]
+
+    @property
+    def rate(self) -> Tensor:
+        """The rate of the gamma distribution."""
+        return self.base_dist.rate  # type: ignore[attr-defined]
+
+    @property
+    def mean(self) -> Tensor:
+        found = self.rate / (self.concentration - 1)
+        return torch.where(self.concentration > 1, found, math.inf)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Tensor:
+        found = self.rate.square() / ((self.concentration - 1).square() * (self.concentration - 2))
+        return torch.where(self.concentration > 2, found, math.inf)
+
+    def entropy(self) -> Tensor:
+        shape = self.concentration
+        return shape + self.rate.log() + shape.lgamma() - (1 + shape) * shape.digamma()
+
+
+__all__ = ["InverseGamma"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

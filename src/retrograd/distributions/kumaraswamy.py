@@ -1,0 +1,64 @@
+"""Kumaraswamy's distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, PowerTransform
+from .uniform import Uniform
+from .utils import broadcast_all, euler_constant
+
+
+class Kumaraswamy(TransformedDistribution):
+    """Numbers from 0 to 1, much as of the beta distribution, with a distribution function that is easy to invert."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
+        zeros = torch.zeros_like(self.concentration0)
+        steps = [
+            PowerTransform(exponent=self.concentration0.reciprocal()),
+            AffineTransform(loc=1.0, scale=-1.0),
+            PowerTransform(exponent=self.concentration1.reciprocal()),
+        ]
+        super().__init__(
+            Uniform(zeros, torch.ones_like(zeros), validate_args=validate_args), steps, validate_args=validate_args
+        )
+
+    def _moment(self, order: int) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        first = 1 + order / a
+        return b * torch.exp(torch.lgamma(first) + torch.lgamma(b) - torch.lgamma(first + b))
+
+    @property
+    def mean(self) -> Tensor:
+        return self._moment(1)
+
+    @property
+    def mode(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        log_mode = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
+        return log_mode.masked_fill(b.lt(1) | a.lt(1), math.nan).exp()
+
+    @property
+    def variance(self) -> Tensor:
+        return self._moment(2) - self.mean.pow(2)
+
+    def entropy(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        harmonic = torch.digamma(b + 1) + euler_constant
+        return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - torch.log(a) - torch.log(b)
+
+
+__all__ = ["Kumaraswamy"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,73 @@
+"""The Laplace distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .utils import broadcast_all
+
+
+class Laplace(Distribution):
+    """The distribution of two exponential tails around ``loc``.
+
+    >>> Laplace(0.0, 1.0).entropy()
+    tensor(1.6931)
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Tensor:
+        return math.sqrt(2) * self.scale
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        u = self.loc.new_empty(shape).uniform_(torch.finfo(self.loc.dtype).eps - 1, 1)
+        return self.loc - self.scale * u.sign() * torch.log1p(-u.abs())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -torch.log(2 * self.scale) - torch.abs(value - self.loc) / self.scale
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        away = value - self.loc
+        return 0.5 - 0.5 * away.sign() * torch.expm1(-away.abs() / self.scale)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        side = value - 0.5
+        return self.loc - self.scale * side.sign() * torch.log1p(-2 * side.abs())
+
+    def entropy(self) -> Tensor:
+        return 1 + torch.log(2 * self.scale)
+
+
+__all__ = ["Laplace"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,68 @@
+"""The distribution of Lewandowski, Kurowicka and Joe."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Size, Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .beta import Beta
+from .distribution import ONE, Distribution
+from .utils import broadcast_all
+
+
+class LKJCholesky(Distribution):
+    """Cholesky factors of correlation matrices whose probability grows as the power ``concentration - 1`` of their
+    determinant; 1 makes all correlation matrices alike.
+
+    Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
+    method", 2009, section 3 (the onion method).
+    """
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+    _kept = ("dim",)
+
+    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+        if dim < 2:
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        (self.concentration,) = broadcast_all(concentration)
+        steps = torch.arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
+        before = torch.cat([steps.new_zeros((1,)), steps])
+        rest = (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * before
+        self._beta = Beta(before + 0.5, rest)
+        super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
+
+    def _expand_into(self, new: Any, batch_shape: Any) -> None:
+        super()._expand_into(new, batch_shape)
+        new._beta = self._beta.expand((*batch_shape, self.dim))
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        """Draws row by row: a direction, and by a beta number how much of the row's length of one goes to it."""
+        with torch.no_grad():
+            y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)
+            noise = torch.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)
+            directions = noise / noise.norm(dim=-1, keepdim=True)
+            directions[..., 0, :].fill_(0.0)  # the first row has none
+            found = torch.sqrt(y) * directions
+            left = torch.clamp(1 - torch.sum(found**2, dim=-1), min=torch.finfo(found.dtype).tiny)
+            return found + torch.diag_embed(left.sqrt())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        diagonal, rest = value.diagonal(dim1=-1, dim2=-2)[..., 1:], self.dim - 1
+        order = torch.arange(2, self.dim + 1, device=self.concentration.device)
+        order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
+        alpha = self.concentration + 0.5 * rest
+        norm = 0.5 * rest * math.log(math.pi) + torch.mvlgamma(alpha - 0.5, p=rest) - torch.lgamma(alpha) * rest
+        return torch.sum(order * diagonal.log(), dim=-1) - norm
+
+
+__all__ = ["LKJCholesky"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

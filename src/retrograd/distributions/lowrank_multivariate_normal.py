@@ -1,0 +1,140 @@
+"""The normal distribution of vectors whose covariance is a matrix of low rank and a diagonal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .multivariate_normal import log_diagonal, mahalanobis, times_vectors
+from .utils import lazy_property, standard_normal
+
+
+def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
+    """The Cholesky factor of ``I + W.mT @ D^-1 @ W``: of the size of the rank."""
+    capacitance = torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor).contiguous()
+    capacitance.view(-1, factor.shape[-1] ** 2)[:, :: factor.shape[-1] + 1] += 1
+    return torch.linalg.cholesky(capacitance)
+
+
+def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
+    """The logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma."""
+    return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
+
+
+def lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, vectors: Tensor, capacitance: Tensor) -> Tensor:
+    """The squares of ``x @ (W @ W.mT + D)^-1 @ x``, by Woodbury's formula."""
+    projected = times_vectors(factor.mT / diagonal.unsqueeze(-2), vectors)
+    return (vectors.pow(2) / diagonal).sum(-1) - mahalanobis(capacitance, projected)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """The normal distribution of vectors of covariance ``cov_factor @ cov_factor.mT + diag(cov_diag)``.
+
+    >>> LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2)).covariance_matrix
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+    _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
+
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if cov_factor.dim() < 2:
+            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
+        event_shape = loc.shape[-1:]
+        if cov_factor.shape[-2:-1] != event_shape:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m")
+        if cov_diag.shape[-1:] != event_shape:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
+        try:
+            batch_shape = torch.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        except RuntimeError as error:
+            raise ValueError(
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
+            ) from error
+        self.loc, self.cov_diag = (each.unsqueeze(-1).expand(*batch_shape, -1, 1)[..., 0] for each in (loc, cov_diag))
+        self.cov_factor = cov_factor.expand(*batch_shape, -1, -1)
+        self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)
+        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
+
+    def _full(self, matrices: Tensor) -> Tensor:
+        return matrices.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        found = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
+        return found.expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        # With D's square root taken out on both sides, I + (D^-1/2 W) (D^-1/2 W)^T is left, which is well conditioned.
+        root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
+        scaled = self._unbroadcasted_cov_factor / root
+        inner = torch.matmul(scaled, scaled.mT).contiguous()
+        n = self._event_shape[0]
+        inner.view(-1, n * n)[:, :: n + 1] += 1
+        return self._full(root * torch.linalg.cholesky(inner))
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        factor = self._unbroadcasted_cov_factor
+        return self._full(torch.matmul(factor, factor.mT) + torch.diag_embed(self._unbroadcasted_cov_diag))
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        diagonal = self._unbroadcasted_cov_diag
+        scaled = self._unbroadcasted_cov_factor.mT / diagonal.unsqueeze(-2)
+        solved = torch.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
+        return self._full(torch.diag_embed(diagonal.reciprocal()) - torch.matmul(solved.mT, solved))
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        of_rank = standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc)
+        of_each = standard_normal(shape, self.loc)
+        return (
+            self.loc + times_vectors(self._unbroadcasted_cov_factor, of_rank)
+            + self._unbroadcasted_cov_diag.sqrt() * of_each
+        )  # fmt: skip
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
+        distance = lowrank_mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
+        log_det = lowrank_logdet(diagonal, self._capacitance_tril)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + log_det + distance)
+
+    def entropy(self) -> Tensor:
+        log_det = lowrank_logdet(self._unbroadcasted_cov_diag, self._capacitance_tril)
+        found = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
+        return found.expand(self._batch_shape) if self._batch_shape else found
+
+
+__all__ = ["LowRankMultivariateNormal"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,146 @@
+"""The normal distribution of vectors, and the triangular solves that it comes down to."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .utils import lazy_property, standard_normal
+
+
+def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
+    """Products of matrices and vectors, both in batches."""
+    return torch.matmul(matrices, vectors.unsqueeze(-1)).squeeze(-1)
+
+
+def log_diagonal(triangular: Tensor) -> Tensor:
+    """Half the logarithm of the determinant of ``L @ L.mT``."""
+    return triangular.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
+    """The squares of ``x @ (L @ L.mT)^-1 @ x``; a matrix is solved for all vectors that share it at once."""
+    more = vectors.dim() + 1 - triangular.dim()
+    if more <= 0:
+        solved = torch.linalg.solve_triangular(triangular, vectors.unsqueeze(-1), upper=False)
+        return solved.pow(2).sum((-2, -1))
+    sample, batch = vectors.shape[:more], vectors.shape[more:-1]
+    columns = vectors.reshape(-1, *vectors.shape[more:]).movedim(0, -1)
+    found = torch.linalg.solve_triangular(triangular, columns, upper=False).pow(2).sum(-2)
+    return found.movedim(-1, 0).reshape(*sample, *torch.broadcast_shapes(batch, triangular.shape[:-2]))
+
+
+def precision_to_scale_tril(precision: Tensor) -> Tensor:
+    """The Cholesky factor of the inverse: the factor of the matrix turned round, turned round and inverted."""
+    factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
+    inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
+    identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return torch.linalg.solve_triangular(inverse, identity, upper=False)
+
+
+#: The three ways to give a covariance, and what errors call each.
+MATRICES = {
+    "covariance_matrix": "covariance_matrix", "precision_matrix": "precision_matrix", "scale_tril": "scale_tril matrix"
+}  # fmt: skip
+ONE_OF = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+
+
+class MultivariateNormal(Distribution):
+    """The normal distribution of vectors: of mean ``loc``, and of a covariance that is given itself, by its inverse or by
+    its Cholesky factor (which is the fastest).
+
+    >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
+    tensor(-1.8379)
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    def __init__(
+        self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None, validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        matrices = (covariance_matrix, precision_matrix, scale_tril)
+        given = [(name, each) for name, each in zip(MATRICES, matrices, strict=True) if each is not None]
+        if len(given) != 1:
+            raise ValueError(ONE_OF)
+        ((name, matrix),) = given
+        if matrix.dim() < 2:
+            raise ValueError(
+                f"{MATRICES[name]} must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        batch_shape = torch.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        setattr(self, name, matrix.expand(*batch_shape, -1, -1))
+        self.loc = loc.expand(*batch_shape, -1)
+        super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        else:
+            factor = precision_to_scale_tril if name == "precision_matrix" else torch.linalg.cholesky
+            self._unbroadcasted_scale_tril = factor(matrix)
+
+    def _full(self, matrices: Tensor) -> Tensor:
+        return matrices.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._full(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        noise = standard_normal(self._extended_shape(sample_shape), self.loc)
+        return self.loc + times_vectors(self._unbroadcasted_scale_tril, noise)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        factor = self._unbroadcasted_scale_tril
+        distance = mahalanobis(factor, value - self.loc)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(factor)
+
+    def entropy(self) -> Tensor:
+        found = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_diagonal(
+            self._unbroadcasted_scale_tril
+        )
+        return found.expand(self._batch_shape) if self._batch_shape else found
+
+
+__all__ = ["MultivariateNormal"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

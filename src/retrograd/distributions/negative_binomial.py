@@ -1,0 +1,68 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+from retrograd.nn.functional import logsigmoid
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .gamma import Gamma
+from .utils import lazy_property
+
+
+class NegativeBinomial(Chances):
+    """How many trials of chance ``probs`` succeed before ``total_count`` of them fail.
+
+    >>> NegativeBinomial(3.0, torch.tensor(0.5)).mean
+    tensor(3.)
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(self._take_with_count(total_count, probs, logits).size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * torch.exp(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / torch.sigmoid(-self.logits)
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        # Not validated: with a total count of 0 the rate of the Poisson distribution is 0.
+        return Gamma(self.total_count, torch.exp(-self.logits), validate_args=False)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        with torch.no_grad():
+            return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        chance = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        ways = -torch.lgamma(self.total_count + value) + torch.lgamma(1.0 + value) + torch.lgamma(self.total_count)
+        return chance - ways.masked_fill(self.total_count + value == 0.0, 0.0)
+
+
+__all__ = ["NegativeBinomial"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,90 @@
+"""Classes as vectors of zeros and a single one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Size, Tensor
+from retrograd.nn.functional import one_hot
+
+from ..core.absent import absent, listed
+from . import constraints
+from .categorical import Categorical
+from .distribution import ONE, Distribution
+
+
+class OneHotCategorical(Distribution):
+    """:class:`Categorical`, each class a vector of zeros with a one in its place."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+    _stretched = ("_categorical",)
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities of the classes."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return one_hot(self.probs.argmax(dim=-1), num_classes=self.probs.shape[-1]).to(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        drawn = self._categorical.sample(Size(sample_shape))
+        return one_hot(drawn, self._categorical._num_events).to(self.probs)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.max(-1)[1])
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self.event_shape[0]
+        values = torch.eye(count, dtype=self.probs.dtype, device=self.probs.device)
+        values = values.view(count, *(1,) * len(self.batch_shape), count)
+        return values.expand(count, *self.batch_shape, count) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """:class:`OneHotCategorical` whose draws have the gradients of the probabilities.
+
+    Source: Bengio, Léonard and Courville, "Estimating or propagating gradients through stochastic neurons", 2013.
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        drawn, probs = self.sample(sample_shape), self._categorical.probs
+        return drawn + (probs - probs.detach())
+
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

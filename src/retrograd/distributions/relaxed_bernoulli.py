@@ -1,0 +1,78 @@
+"""Yes and no made continuous, so that gradients go through draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chances import Chances
+from .distribution import ONE
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs, uniform
+
+
+class LogitRelaxedBernoulli(Chances):
+    """The logits of :class:`RelaxedBernoulli`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    _kept = ("temperature",)
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self.temperature = temperature
+        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        noise = clamp_probs(uniform(shape, probs))
+        return (noise.log() - (-noise).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        away = logits - value.mul(self.temperature)
+        return self.temperature.log() + away - 2 * away.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers between 0 and 1, the closer to these the smaller ``temperature`` is.
+
+    Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Tensor:
+        """How far from yes and no the numbers are."""
+        return self.base_dist.temperature  # type: ignore[attr-defined]
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits of yes."""
+        return self.base_dist.logits  # type: ignore[attr-defined]
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities of yes."""
+        return self.base_dist.probs  # type: ignore[attr-defined]
+
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

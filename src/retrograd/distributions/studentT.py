@@ -1,0 +1,72 @@
+"""Student's t-distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .chi2 import Chi2
+from .distribution import ONE, Distribution
+from .utils import broadcast_all, standard_normal
+
+
+class StudentT(Distribution):
+    """A normal number divided by an estimate of its deviation that has ``df`` degrees of freedom."""
+
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _stretched = ("_chi2",)
+
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        self._chi2 = Chi2(self.df)
+        super().__init__(self.df.size(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        mean = self.loc.clone(memory_format=torch.contiguous_format)
+        mean[self.df <= 1] = math.nan
+        return mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        finite = self.df > 2
+        found = torch.full_like(self.df, math.inf)
+        found[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
+        found[self.df <= 1] = math.nan
+        return found
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        normal = standard_normal(self._extended_shape(sample_shape), self.df)
+        return self.loc + self.scale * (normal * torch.rsqrt(self._chi2.rsample(sample_shape) / self.df))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        y, half = (value - self.loc) / self.scale, 0.5 * (self.df + 1.0)
+        norm = (
+            self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi)
+            + torch.lgamma(0.5 * self.df) - torch.lgamma(half)
+        )  # fmt: skip
+        return -half * torch.log1p(y**2.0 / self.df) - norm
+
+    def entropy(self) -> Tensor:
+        half = 0.5 * (self.df + 1)
+        beta = torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(half)
+        return (
+            self.scale.log() + half * (torch.digamma(half) - torch.digamma(0.5 * self.df)) + 0.5 * self.df.log() + beta
+        )
+
+
+__all__ = ["StudentT"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,123 @@
+"""Draws that are transformed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .independent import Independent
+from .transforms import ComposeTransform, Transform
+from .utils import sum_rightmost
+
+
+class TransformedDistribution(Distribution):
+    """What comes of the draws of ``base_distribution`` by ``transforms``, the first of them first.
+
+    >>> from retrograd.distributions import ExpTransform, Normal
+    >>> TransformedDistribution(Normal(0.0, 1.0), ExpTransform()).log_prob(torch.tensor(1.0))
+    tensor(-0.9189)
+    """
+
+    arg_constraints = {}
+
+    def __init__(
+        self, base_distribution: Distribution, transforms: Transform | list[Transform],
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        if isinstance(transforms, Transform):
+            self.transforms = [transforms]
+        elif not isinstance(transforms, list):
+            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        elif not all(isinstance(each, Transform) for each in transforms):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
+        else:
+            self.transforms = transforms
+        whole = ComposeTransform(self.transforms)
+        self.base_dist, shape, event_dim = _fitted(base_distribution, whole)
+        cut = len(shape) - event_dim
+        super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
+
+    def _expand_into(self, new: Any, batch_shape: Any) -> None:
+        shape = ComposeTransform(self.transforms).inverse_shape(batch_shape + self.event_shape)
+        new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        new.transforms = self.transforms
+        super()._expand_into(new, batch_shape)
+
+    @constraints.dependent_property(is_discrete=False)
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        found = self.transforms[-1].codomain
+        more = len(self.event_shape) - found.event_dim
+        return constraints.independent(found, more) if more > 0 else found
+
+    @property
+    def has_rsample(self) -> bool:
+        return self.base_dist.has_rsample
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        for each in self.transforms:
+            x = each(x)
+        return x
+
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        with torch.no_grad():
+            return self._transformed(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+        return self._transformed(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        event_dim, y = len(self.event_shape), value
+        total: Any = 0.0
+        for each in reversed(self.transforms):
+            x = each.inv(y)
+            event_dim += each.domain.event_dim - each.codomain.event_dim
+            total = total - sum_rightmost(each.log_abs_det_jacobian(x, y), event_dim - each.domain.event_dim)
+            y = x
+        return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+
+    def _monotonized(self, probability: Tensor) -> Tensor:
+        """The probability, or where the transforms decrease, its complement."""
+        sign: Any = 1
+        for each in self.transforms:
+            sign = sign * each.sign
+        return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5
+
+    def cdf(self, value: Tensor) -> Tensor:
+        for each in reversed(self.transforms):
+            value = each.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
+        return self._monotonized(self.base_dist.cdf(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._transformed(self.base_dist.icdf(self._monotonized(value)))
+
+
+def _fitted(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
+    """``base`` with batches as large, and events of as many dimensions, as ``transform`` makes use of; the shape of
+    what comes out, and how many of its dimensions are an event's.
+    """
+    shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
+    wanted = transform.domain.event_dim
+    if len(shape) < wanted:
+        raise ValueError(f"base_distribution needs to have shape with size at least {wanted}, but got {shape}.")
+    made = transform.forward_shape(shape)
+    used = transform.inverse_shape(made)
+    if shape != used:
+        base = base.expand(used[: len(used) - dims])
+    if wanted > dims:
+        base = Independent(base, wanted - dims)
+    return base, made, transform.codomain.event_dim + max(dims - wanted, 0)
+
+
+__all__ = ["TransformedDistribution"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,138 @@
+"""What distributions are written with: parameters brought together, probabilities and logits, properties computed once,
+triangles as vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import update_wrapper
+from numbers import Number
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+
+euler_constant = 0.57721566490153286060
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor.
+
+    >>> from retrograd.distributions.utils import broadcast_all
+    >>> broadcast_all(1, 2.0)
+    (tensor(1.), tensor(2.))
+    """
+    tensors = [each for each in values if isinstance(each, Tensor)]
+    if not all(isinstance(each, (Tensor, Number)) for each in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    dtype = tensors[0].dtype if tensors else torch.get_default_dtype()
+    device = tensors[0].device if tensors else None
+    return torch.broadcast_tensors(
+        *(each if isinstance(each, Tensor) else torch.tensor(each, dtype=dtype, device=device) for each in values)
+    )
+
+
+def given_one_of(probs: Any, logits: Any) -> bool:
+    """Whether it is the probabilities that are given; raises if not exactly one of the two is."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+    return probs is not None
+
+
+def standard_normal(shape: torch.Size, like: Tensor) -> Tensor:
+    """Normal numbers of mean 0 and deviation 1, of the dtype and on the device of ``like``."""
+    zeros = torch.zeros(shape, dtype=like.dtype, device=like.device)
+    return torch.normal(zeros, torch.ones_like(zeros))
+
+
+def uniform(shape: torch.Size, like: Tensor) -> Tensor:
+    """Uniform numbers in [0, 1), of the dtype and on the device of ``like``."""
+    return torch.rand(shape, dtype=like.dtype, device=like.device)
+
+
+def sum_rightmost(value: Tensor, dims: int) -> Tensor:
+    """The sum over the last ``dims`` dimensions."""
+    return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities from logits: of yes or no (``is_binary``), or of classes along the last dimension."""
+    return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities kept away from 0 and 1 by what the dtype can tell from them."""
+    eps = torch.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Logits from probabilities, which are kept away from 0 and 1: the inverse of :func:`logits_to_probs`."""
+    clamped = clamp_probs(probs)
+    return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
+
+
+class lazy_property:
+    """A property that is computed when it is first asked for, with gradients, and then is an ordinary attribute."""
+
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
+        self.wrapped = wrapped
+        update_wrapper(self, wrapped)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, obj_type: Any = None) -> Any:
+        if instance is None:
+            return _LazyOfClass(self.wrapped)
+        with torch.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+class _LazyOfClass(lazy_property, property):
+    """A lazy property as its class shows it: a property too, for what documents classes."""
+
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
+        property.__init__(self, wrapped)
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Matrices whose lower triangles, row by row up to the diagonal ``diag``, are the last dimension of ``vec``."""
+    # Of n rows, and with c = |diag| (diag + 1), there are (n² + (1 + 2 diag) n - c) / 2 elements: solved for n.
+    linear, corner = 1 + 2 * diag, abs(diag) * (diag + 1)
+    n = (math.sqrt(linear**2 + 4 * corner + 8 * vec.shape[-1]) - linear) / 2
+    size = round(n)
+    if size - n > torch.finfo(vec.dtype).eps:
+        raise ValueError(
+            f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part of a "
+            "square D x D matrix."
+        )
+    matrix = torch.zeros(*vec.shape[:-1], size, size, dtype=vec.dtype, device=vec.device)
+    rows, columns = torch.tril_indices(size, size, diag)
+    matrix[..., rows, columns] = vec
+    return matrix
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The lower triangles of matrices, up to the diagonal ``diag``, row by row."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = torch.tril_indices(n, n, diag)
+    return mat[..., rows, columns]
+
+
+__all__ = [
+    "broadcast_all",
+    "logits_to_probs",
+    "clamp_probs",
+    "probs_to_logits",
+    "lazy_property",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+__getattr__, __dir__ = absent(__name__), listed(globals())

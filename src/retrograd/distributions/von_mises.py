@@ -1,0 +1,83 @@
+"""The von Mises distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .distribution import ONE, Distribution
+from .utils import broadcast_all, lazy_property
+
+
+class VonMises(Distribution):
+    """Directions: angles around ``loc``, the closer the greater ``concentration`` is.
+
+    >>> VonMises(torch.tensor(0.0), torch.tensor(1.0)).variance
+    tensor(0.5536)
+    """
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+    has_rsample = False
+
+    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.concentration = broadcast_all(loc, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        norm = torch.log(torch.special.i0e(self.concentration)) + self.concentration
+        return self.concentration * torch.cos(value - self.loc) - math.log(2 * math.pi) - norm
+
+    @torch.no_grad()
+    def sample(self, sample_shape: Any = ONE) -> Tensor:
+        """Draws by rejection from a wrapped Cauchy distribution, in double precision.
+
+        Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.
+        """
+        shape = self._extended_shape(sample_shape)
+        loc, concentration = self.loc.double(), self.concentration.double()
+        ratio = _proposed(concentration).expand(shape)
+        x = torch.zeros(shape, dtype=torch.float64, device=loc.device)
+        done = torch.zeros(shape, dtype=torch.bool, device=loc.device)
+        while not done.all():
+            u1, u2, u3 = torch.rand((3, *shape), dtype=torch.float64, device=loc.device).unbind()
+            z = torch.cos(math.pi * u1)
+            f = (1 + ratio * z) / (ratio + z)
+            c = concentration * (ratio - f)
+            accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
+            if accept.any():
+                x = torch.where(accept, (u3 - 0.5).sign() * f.acos(), x)
+                done = done | accept
+        return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean direction."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @lazy_property
+    def variance(self) -> Tensor:
+        """The circular variance: 1 minus the length of the mean of directions."""
+        return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
+
+
+def _proposed(concentration: Tensor) -> Tensor:
+    """The parameter of the wrapped Cauchy distribution that is closest."""
+    tau = 1 + (1 + 4 * concentration**2).sqrt()
+    rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
+    return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))
+
+
+__all__ = ["VonMises"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

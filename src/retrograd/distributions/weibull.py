@@ -1,0 +1,49 @@
+"""The Weibull distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import retrograd as torch
+from retrograd import Tensor
+
+from ..core.absent import absent, listed
+from . import constraints
+from .exponential import Exponential
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, PowerTransform
+from .utils import broadcast_all, euler_constant
+
+
+class Weibull(TransformedDistribution):
+    """Times to a failure that becomes more (``concentration`` above 1) or less probable as time goes on."""
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        base = Exponential(torch.ones_like(self.scale), validate_args=validate_args)
+        steps = [PowerTransform(exponent=self.concentration.reciprocal()), AffineTransform(loc=0, scale=self.scale)]
+        super().__init__(base, steps, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal()))
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale * ((self.concentration - 1) / self.concentration) ** self.concentration.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        power = self.concentration.reciprocal()
+        return self.scale.pow(2) * (torch.exp(torch.lgamma(1 + 2 * power)) - torch.exp(2 * torch.lgamma(1 + power)))
+
+    def entropy(self) -> Tensor:
+        power = self.concentration.reciprocal()
+        return euler_constant * (1 - power) + torch.log(self.scale * power) + 1
+
+
+__all__ = ["Weibull"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,197 @@
+"""Loops that read and write at places: along the middle axis of arrays (before, axis, after).
+
+Negative indices count from the end. Indices are not trusted: what lies outside is left out, and ``bad`` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import prange
+
+from .compile import loop
+
+#: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
+COLUMNS = 32
+
+
+@loop
+def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
+    """``out[a, k, b] = x[a, index[a, k, b], b]``."""
+    length, after = index.shape[1], index.shape[2]
+    size = x.shape[1]
+    for row in prange(index.shape[0] * length):
+        a, k = row // length, row % length
+        for b in range(after):
+            at = index[a, k, b]
+            if at < 0:
+                at += size
+            if 0 <= at < size:
+                out[a, k, b] = x[a, at, b]
+            else:
+                bad[0] = 1
+
+
+@loop
+def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
+    """``out[a, k] = x[a, index[a, k]]``."""
+    size = x.shape[1]
+    for a in prange(index.shape[0]):
+        for k in range(index.shape[1]):
+            at = index[a, k]
+            if at < 0:
+                at += size
+            if 0 <= at < size:
+                out[a, k] = x[a, at]
+            else:
+                bad[0] = 1
+
+
+@loop
+def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
+    """``out[a, index[a, k, b], b] += values[a, k, b]``, k after k."""
+    after, size = index.shape[2], out.shape[1]
+    parts = (after + COLUMNS - 1) // COLUMNS
+    for job in prange(index.shape[0] * parts):
+        a, first = job // parts, job % parts * COLUMNS
+        for k in range(index.shape[1]):
+            for b in range(first, min(first + COLUMNS, after)):
+                at = index[a, k, b]
+                if at < 0:
+                    at += size
+                if 0 <= at < size:
+                    out[a, at, b] += values[a, k, b]
+                else:
+                    bad[0] = 1
+
+
+@loop
+def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
+    """``out[a, index[a, k]] += values[a, k]``, k after k."""
+    size = out.shape[1]
+    for a in prange(index.shape[0]):
+        for k in range(index.shape[1]):
+            at = index[a, k]
+            if at < 0:
+                at += size
+            if 0 <= at < size:
+                out[a, at] += values[a, k]
+            else:
+                bad[0] = 1
+
+
+@loop
+def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
+    """``out[a, index[k]] += values[a, k]``, k after k."""
+    after, size = values.shape[2], out.shape[1]
+    parts = (after + COLUMNS - 1) // COLUMNS
+    for job in prange(values.shape[0] * parts):
+        a, first = job // parts, job % parts * COLUMNS
+        last = min(first + COLUMNS, after)
+        for k in range(index.size):
+            at = index[k]
+            if at < 0:
+                at += size
+            if 0 <= at < size:
+                row, given = out[a, at, first:last], values[a, k, first:last]
+                for b in range(given.size):
+                    row[b] += given[b]
+            else:
+                bad[0] = 1
+
+
+@loop
+def largest(x: Any, values: Any, indices: Any) -> None:
+    """The largest elements of each row in order, as many as there is room for; nan is the largest of all.
+
+    Of equal ones the first comes first.
+    """
+    most = values.shape[1]
+    for a in prange(x.shape[0]):
+        found, where, row = values[a], indices[a], x[a]
+        count = 0
+        for k in range(row.size):
+            each = row[k]
+            if count == most:
+                last = found[most - 1]
+                if not (each > last or (each != each and last == last)):
+                    continue
+                at = most - 1
+            else:
+                at = count
+                count += 1
+            while at > 0:
+                before = found[at - 1]
+                if not (each > before or (each != each and before == before)):
+                    break
+                found[at] = before
+                where[at] = where[at - 1]
+                at -= 1
+            found[at] = each
+            where[at] = k
+
+
+@loop
+def smallest(x: Any, values: Any, indices: Any) -> None:
+    """The smallest elements of each row in order, otherwise as :func:`largest`."""
+    most = values.shape[1]
+    for a in prange(x.shape[0]):
+        found, where, row = values[a], indices[a], x[a]
+        count = 0
+        for k in range(row.size):
+            each = row[k]
+            if count == most:
+                last = found[most - 1]
+                if not (each < last or (last != last and each == each)):
+                    continue
+                at = most - 1
+            else:
+                at = count
+                count += 1
+            while at > 0:
+                before = found[at - 1]
+                if not (each < before or (before != before and each == each)):
+                    break
+                found[at] = before
+                where[at] = where[at - 1]
+                at -= 1
+            found[at] = each
+            where[at] = k
+
+
+@loop
+def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
+    """The elements where ``mask`` is True; part ``p`` of as many as ``starts`` has begins at ``starts[p]`` of ``out``."""
+    parts = starts.size
+    for p in prange(parts):
+        at = starts[p]
+        for k in range(x.size * p // parts, x.size * (p + 1) // parts):
+            if mask[k]:
+                out[at] = x[k]
+                at += 1
+
+
+@loop
+def counted(mask: Any, counts: Any) -> None:
+    """How many of each part of ``mask`` are True; there are as many parts as ``counts`` has places."""
+    parts = counts.size
+    for p in prange(parts):
+        total = 0
+        for k in range(mask.size * p // parts, mask.size * (p + 1) // parts):
+            total += mask[k]
+        counts[p] = total
+
+
+@loop
+def put_back(values: Any, mask: Any, starts: Any, out: Any) -> None:
+    """The adjoint of :func:`kept`: the elements where ``mask`` is True from ``values``, zero elsewhere."""
+    parts = starts.size
+    zero = values[0] - values[0]
+    for p in prange(parts):
+        at = starts[p]
+        for k in range(mask.size * p // parts, mask.size * (p + 1) // parts):
+            if mask[k]:
+                out[k] = values[at]
+                at += 1
+            else:
+                out[k] = zero

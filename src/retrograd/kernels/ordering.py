@@ -1,0 +1,106 @@
+"""Sorting: the indices that put elements in order, equal ones as they came; and the first few of them. Knows arrays only.
+
+Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers uses all lanes of the processor. A float32 has
+an integer of 32 bits that orders as it does. With the index behind it that makes an integer of 64 bits, no two of which
+are equal: one fast sort gives the indices, and equal elements are in the order of their indices by themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from . import looped
+from .picking import flipped, taken_along
+
+F16, F32, SIGN = numpy.dtype(numpy.float16), looped.F32, numpy.uint32(1 << 31)
+#: From so many elements on keys are made.
+MANY = 2048
+#: Up to so many elements of each row are found by looking through it, not by sorting it.
+FEW = 128
+
+
+def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
+    """The indices that sort ``x`` along ``dim``, stably; a nan is larger than any number."""
+    if x.dtype.kind == "b":
+        x = x.astype(np.uint8)
+    if x.dtype.kind == "V":
+        x = x.astype(np.float32)
+    if x.size >= MANY and x.__class__ is numpy.ndarray and x.shape[dim] < 1 << 32:
+        keys = _keys(x, descending)
+        if keys is not None:
+            return _sorted_keys(keys, dim)
+    if not descending:
+        return x.argsort(dim, kind="stable")
+    # Sorting the reversed row and turning the result round keeps equal elements in their order.
+    return x.shape[dim] - 1 - flipped(flipped(x, dim).argsort(dim, kind="stable"), dim)
+
+
+def _keys(x: Any, descending: bool) -> Any:
+    """Integers without sign, of 32 bits, in the order of ``x``; None if it has too many bits for that."""
+    kind = x.dtype
+    if kind in (F16, F32):
+        x = x + F32.type(0)  # no negative zero
+        words = x.view(numpy.uint32)
+        keys = numpy.where(words < SIGN, words | SIGN, ~words)
+        if numpy.isnan(numpy.max(x)):
+            keys[numpy.isnan(x)] = numpy.uint32(0xFFFFFFFF)
+    elif kind.kind in "iu" and kind.itemsize <= 4:
+        keys = x.astype(numpy.uint32) if kind.kind == "u" else x.astype(numpy.int32).view(numpy.uint32) ^ SIGN
+    else:
+        return None
+    return numpy.invert(keys, out=keys) if descending else keys
+
+
+def _sorted_keys(keys: Any, dim: int) -> Any:
+    """The indices behind the keys, in their order."""
+    rows = keys.swapaxes(dim, -1)
+    joined = rows.astype(numpy.uint64, order="C")
+    joined <<= numpy.uint64(32)
+    joined |= numpy.arange(rows.shape[-1], dtype=numpy.uint64)
+    joined.sort(-1)
+    joined &= numpy.uint64(0xFFFFFFFF)
+    return numpy.ascontiguousarray(joined.view(numpy.int64).swapaxes(dim, -1))
+
+
+def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
+    """The first ``count`` of the elements in order along ``dim`` and their indices, as sorting would give them.
+
+    None where sorting is the better way.
+    """
+    if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
+        return None
+    rows = x.swapaxes(dim, -1)
+    loops = looped.loops("picking", x.size, x)
+    if loops is None:
+        found = _passes(np, rows, count, largest)
+        if found is None:
+            return None
+        values, indices = found
+    else:
+        flat = np.ascontiguousarray(rows).reshape(-1, rows.shape[-1])
+        values, indices = numpy.empty((len(flat), count), x.dtype), numpy.empty((len(flat), count), numpy.int64)
+        getattr(loops, "largest" if largest else "smallest")(flat, values, indices)
+        values, indices = (each.reshape(*rows.shape[:-1], count) for each in (values, indices))
+    return tuple([np.ascontiguousarray(each.swapaxes(dim, -1)) for each in (values, indices)])
+
+
+#: Passes over all elements that are as long as sorting them.
+PASSES = 16
+
+
+def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
+    """One pass for each of the elements, which is then taken out; None if that does not tell them apart."""
+    if count > PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
+        return None
+    left = rows.copy() if largest else np.where(np.isnan(rows), rows.dtype.type(-np.inf), -rows)
+    left = left.reshape(-1, rows.shape[-1])
+    indices, every = np.empty((len(left), count), np.int64), np.arange(len(left))
+    for k in range(count):
+        indices[:, k] = left.argmax(1)
+        if np.isneginf(left[every, indices[:, k]]).any():
+            return None
+        left[every, indices[:, k]] = -np.inf
+    indices = indices.reshape(*rows.shape[:-1], count)
+    return taken_along(np, rows, indices, -1), indices

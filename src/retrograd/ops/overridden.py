@@ -1,0 +1,325 @@
+"""How public functions look for ``__torch_function__``: code that is put into them when the first class or mode asks.
+
+# Note [Looking for overrides]
+As long as no class with a ``__torch_function__`` and no mode exists, nothing looks for one. The first that announces
+itself (``core/overriding.py``) has the code of every public function replaced by LOOKING, which asks, and calls a twin
+that has the code of before. The functions stay the objects that they were, so ``from torch import add`` of before looks
+too, and handlers may compare: ``func is torch.add``. When the last mode ends and there never was a class, the code of
+before is put back (unless modes come and go all the time). Of a duck type, whose class is made behind our back, we
+hear when a call with it fails (``refusals.py``, ``calls.py``); what failed has changed nothing, and is called again.
+
+What PyTorch hands over of its functions, and how, is recorded in ``overridden.txt``.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..core import overriding, where
+from ..core.overriding import ALL, MODES, NOBODY, ask
+from ..core.tensor import Tensor
+from .nodes import compiled
+from .promote import PLAIN
+from .signatures import PREFIXES
+
+#: Where public functions are, below the package, and what stands before their names in errors.
+PLACES = {
+    "": "torch", "nn.functional": "torch.nn", "linalg": "torch.linalg", "fft": "torch.fft", "special": "torch.special",
+    "nn.init": "torch.nn.init", "autograd": "torch.autograd",
+}  # fmt: skip
+
+# What stands for operators and some methods: the method that is handed over.
+_ALIASES = {
+    "add": "__add__ __radd__", "add_": "__iadd__", "sub": "__sub__", "sub_": "__isub__", "mul": "__mul__ __rmul__",
+    "mul_": "__imul__", "div": "__truediv__ __div__", "div_": "__itruediv__ __idiv__", "remainder": "__mod__",
+    "remainder_": "__imod__", "floor_divide_": "__ifloordiv__", "matmul": "__matmul__", "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "ne": "__ne__", "lt": "__lt__", "le": "__le__", "gt": "__gt__",
+    "ge": "__ge__", "neg": "__neg__", "positive": "__pos__", "abs": "__abs__", "dim": "ndimension", "numel": "nelement",
+}  # fmt: skip
+ALIASES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
+#: Functions that in PyTorch only call something else, which is handed over.
+THROUGH = {
+    **{f"nn.functional.{name}": f"Tensor.{name}" for name in ("sigmoid", "tanh")},
+    **{f"nn.functional.upsample{kind}": f"nn.functional.upsample{kind}" for kind in ("", "_bilinear", "_nearest")},
+}  # fmt: skip
+
+#: Operators, which return NotImplemented where others raise TypeError.
+OPERATORS = frozenset({
+    *(name for name in ALIASES if name.startswith("__")), "__eq__", "__rsub__", "__rtruediv__", "__rdiv__", "__floordiv__",
+    "__rfloordiv__", "__rmod__", "__pow__", "__ipow__", "__rpow__", "__rmatmul__", "__and__", "__iand__", "__or__",
+    "__ior__", "__xor__", "__ixor__", "__lshift__", "__rlshift__", "__ilshift__", "__rshift__", "__rrshift__",
+    "__irshift__",
+} - {"__neg__", "__pos__", "__abs__"})  # fmt: skip
+
+#: Functions that the package's own modules call as they stand in the table.
+INSIDE = ("empty", "zeros", "ones", "full", "empty_like")
+
+#: What of Tensor is handed over though its name says that it is nobody's business.
+PRIVATE = ("_base", "_version", "_is_view")
+#: What of Tensor is never handed over.
+UNSEEN = frozenset(
+    {"as_subclass", "__iter__", "__hash__", "__new__", "__copy__", "__init_subclass__", "__array_wrap__"}
+)
+
+
+class Known:
+    """What ``overridden.txt`` says."""
+
+    def __init__(self) -> None:
+        with open(os.path.join(os.path.dirname(__file__), "overridden.txt"), encoding="utf-8") as file:
+            lines = [line for line in file.read().splitlines() if line[0] != "#"]
+        self.python: dict[str, tuple[str, str]] = {}  # the module of a function of Python, and its parameters
+        self.names: dict[str, set[str]] = {}
+        title = ""
+        for line in lines:
+            if line[0] == "[":
+                title = line.strip("[]")
+            elif "(" in line:
+                name, _, parameters = line.rstrip(")").partition("(")
+                self.python[name] = title, parameters
+            else:
+                self.names.setdefault(title, set()).add(line)
+
+
+known = cache(Known)
+
+
+def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
+    """What a function of Python hands over for arguments: a function of the same parameters, as ``known`` has them.
+
+    >>> handing("relu", "input, /, inplace=False")(1, True)
+    ((1,), {'inplace': True})
+    """
+    tree = ast.parse(f"def {name}({parameters.replace(', /', '').replace('/, ', '')}): pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    given = tree.args
+    names = [each.arg for each in given.args]
+    free = parameters.partition("/")[0].count(",") if "/" in parameters else len(names) if given.vararg else 0
+    handed = [*names[:free], *([f"*{given.vararg.arg}"] if given.vararg else [])]
+    named = [*names[free:], *(each.arg for each in given.kwonlyargs)]
+    shown = ast.unparse(given)
+    result = f"({', '.join(handed)}{',' * (len(handed) > 0)}), {{{', '.join(f'{each!r}: {each}' for each in named)}}}"
+    lines = [f"def {name}({shown}): return {result}"]
+    return compiled(f"<arguments of {name}>", lines, {"__name__": None}, name)
+
+
+LOOKING: CodeType = compiled(
+    "<looking for overrides>",
+    [
+        "def looking(*args, _look, _brief, **kwargs):", "    try:", "        return _look(args, kwargs)",
+        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in where.RAISE),
+    ],
+    {"__name__": None}, "looking",
+).__code__  # fmt: skip
+
+
+class Overridable:
+    """A public function and what is to be known to hand it over."""
+
+    def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
+        self.function, self.func, self.name = function, func, name
+        self.plain = plain = _twin(function)
+        # A function with cells keeps them, though this code looks at none.
+        self.code = LOOKING.replace(
+            co_name=plain.__name__, co_qualname=plain.__qualname__, co_freevars=plain.__code__.co_freevars
+        )
+        short = name.rpartition(".")[2]
+        module, parameters = known().python.get(name, ("", ""))
+        self.python = bool(module)
+        self.hand = handing(short, parameters) if module else None
+        names = known().names
+        self.only_modes = name in names["only modes"] or name.startswith("inside.")
+        self.property = name.endswith(("__get__", "__set__", "__delete__"))
+        self.own = name in names["own type"] or self.property
+        self.operator = name.startswith("Tensor.") and short in OPERATORS
+        self.shown = f"{module}.{function.__name__}" if module else shown
+
+    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a call gives: what overrides say if there are any, else what the function does by itself."""
+        level, modes = overriding.state()
+        modes_asked = modes and level < NOBODY
+        if level or (self.only_modes and modes_asked):
+            found = []
+        elif self.only_modes:
+            return overriding.unasked(self.plain, args, kwargs)
+        else:
+            values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
+            found = overriding.overriding(values, Tensor)
+        if not found and not modes_asked:
+            return self.plain(*args, **kwargs)
+        try:
+            return self.asked(found, args, kwargs)
+        except TypeError:
+            if self.operator:
+                return NotImplemented
+            raise
+
+    def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What those that override the function say."""
+        if self.hand is not None:
+            try:
+                args, kwargs = self.hand(*args, **kwargs)
+                if self.name.startswith("autograd."):
+                    args = tuple([tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in args])
+            except TypeError:  # no arguments of this function's
+                return self.plain(*args, **kwargs)
+            if overriding.state()[0] == ALL:
+                found = overriding.overriding((*args, *kwargs.values()), None)
+        types = tuple([each.__class__ for each in found])
+        if self.own and not types:
+            types = (args[0].__class__,)
+        func = self.func
+        if self.name == "Tensor.__eq__" and args[0].__class__ is Tensor and not overriding.state()[1]:
+            func = vars(Tensor)["eq"]  # PyTorch's method is written in Python, and asks only for its own tensor
+        return ask(func, found, types, args, kwargs, self.shown, self.python)
+
+    def put_in(self) -> None:
+        """Let the function look for overrides."""
+        function, plain = self.function, self.plain
+        plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        plain.__code__ = function.__code__
+        _written_for(function, plain)
+        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": where.brief}
+        function.__code__ = self.code
+
+    def take_out(self) -> None:
+        """Give the function back the code of before, which may have been written in the meantime.
+
+        At every moment another thread may be calling it: what one code does not need does not disturb it.
+        """
+        function, plain = self.function, self.plain
+        function.__defaults__ = plain.__defaults__
+        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), **(function.__kwdefaults__ or {})}
+        function.__code__ = plain.__code__
+        function.__kwdefaults__ = plain.__kwdefaults__
+        _written_for(plain, function)
+
+
+def _written_for(before: FunctionType, function: FunctionType) -> None:
+    """If the code of ``before`` is still to be written when it is first called, let ``function`` get it."""
+    if before.__globals__.get("function") is before:
+        before.__globals__["function"] = function
+
+
+def _twin(function: FunctionType) -> FunctionType:
+    """A function of the same globals, cells and attributes."""
+    twin = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    twin.__qualname__ = function.__qualname__
+    twin.__dict__.update(function.__dict__)
+    if not hasattr(function, "__wrapped__"):
+        function.__wrapped__ = twin  # type: ignore[attr-defined] # whose signature is shown
+    return twin
+
+
+# --- All of them ----------------------------------------------------------------------------------------------------
+
+
+def _module(place: str) -> Any:
+    """The module, if it is loaded."""
+    return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
+
+
+def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
+    """The functions that are handed over: each with what is handed over of it, its name, and its name in errors."""
+    nobody = known().names["nobody"]
+    every = vars(_module(""))
+    for place, shown in PLACES.items():
+        space = {} if _module(place) is None else vars(_module(place))
+        for name in space.get("__all__", ()):
+            full = f"{place}.{name}" if place else name
+            function = space.get(name)
+            if function.__class__ is not FunctionType or name in UNSEEN:
+                continue
+            if full in THROUGH:
+                yield function, at(THROUGH[full]), full, f"torch.{THROUGH[full]}"
+            if full in nobody:
+                continue
+            same = function is every.get(name)
+            if place == "autograd" and name not in ("grad", "backward"):
+                continue
+            yield function, function, full, f"{'torch' if same else shown}.{PREFIXES.get(place, '')}{name}"
+    for name in INSIDE:  # only modes
+        yield every[name].__globals__["target"], every[name], f"inside.{name}", f"torch.{name}"
+    for name, function in list(vars(Tensor).items()):
+        if name[0] == "_" and not name.endswith("__") and name not in PRIVATE:
+            continue
+        if function.__class__ is property:
+            for part, of in (("__get__", function.fget), ("__set__", function.fset), ("__delete__", function.fdel)):
+                if of.__class__ is FunctionType:
+                    yield of, getattr(function, part), f"Tensor.{name}.{part}", f"torch.Tensor.{name}.{part}"
+        elif function.__class__ is FunctionType and name not in UNSEEN:
+            called = ALIASES.get(name, name)
+            yield function, vars(Tensor)[called], f"Tensor.{name}", f"torch.Tensor.{called}"
+
+
+_named: dict[str, Overridable] = {}
+_looking: list[Overridable] = []
+
+
+def every() -> dict[str, Overridable]:
+    """All that is handed over of the modules that are loaded, by name."""
+    made = {id(each.function): each for each in _named.values()}
+    for function, func, name, shown in public():
+        if name not in _named:
+            if id(function) not in made:
+                made[id(function)] = Overridable(function, func, name, shown)
+            _named[name] = made[id(function)]
+    return _named
+
+
+def look() -> None:
+    """Let every public function look for overrides."""
+    if not _looking:
+        loaded(True)
+
+
+def loaded(asked: bool = False) -> None:
+    """Let functions of modules that have been loaded look for overrides if the others do."""
+    if asked or _looking:
+        done = {id(each) for each in _looking}
+        for each in {id(each): each for each in every().values() if id(each) not in done}.values():
+            each.put_in()
+            _looking.append(each)
+
+
+def rest() -> None:
+    """Give all functions the code of before."""
+    while _looking:
+        _looking.pop().take_out()
+
+
+def overridable(space: str, name: str) -> Overridable | None:
+    """What is handed over of the function that is called ``name`` in ``space``, if it is."""
+    place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
+    return _named.get(f"{place}{name}")
+
+
+def place_of(name: str) -> Any:
+    """The module, or Tensor, in which stands what is called ``name`` below ``torch``."""
+    place = name.rpartition(".")[0]
+    return Tensor if place.startswith("Tensor") else _module(place)
+
+
+def at(name: str) -> Any:
+    """The function that is called ``name`` below ``torch``, or None."""
+    place = place_of(name)
+    return None if place is None else vars(place).get(name.rpartition(".")[2])
+
+
+def _take(kind: type) -> None:
+    if issubclass(kind, Tensor):
+        PLAIN.add(kind)
+
+
+watch = overriding.watch
+watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
+
+__all__ = ["ALL", "MODES", "look", "overridable", "rest"]

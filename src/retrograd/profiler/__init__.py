@@ -1,0 +1,21 @@
+"""How long a program's operations take and what memory they need, as ``torch.profiler``."""
+
+from __future__ import annotations
+
+from ..autograd.profiler import kineto_available, record_function  # noqa: F401 - PyTorch has the first here, but in no list
+from ..core.absent import absent, listed
+from . import profiler
+from .profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "ProfilerAction", "ProfilerActivity", "profile", "profiler", "record_function", "schedule", "supported_activities",
+    "tensorboard_trace_handler",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

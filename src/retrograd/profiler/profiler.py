@@ -1,0 +1,367 @@
+"""``torch.profiler.profiler``: profilers that follow a program step by step, by a schedule."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, Self
+
+from ..autograd import profiler as autograd_profiler
+from ..autograd.profiler_util import EventList, ProfilerActivity
+from ..core import devices
+from ..core.absent import absent, listed
+from ..core.where import mark_package, warn
+
+PROFILER_STEP_NAME = "ProfilerStep"
+
+
+class ProfilerAction(Enum):
+    """What a profiler does during a step; :func:`schedule` gives one for each."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
+
+
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What can be watched on this machine."""
+    return {ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if devices.gpu_count() else [])}
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
+    """What to do at each step: after ``skip_first`` steps, in turn ``wait``, ``warmup``, and record ``active`` steps.
+
+    ``repeat``: how often in turn (0: to the end). ``skip_first_wait``: whether not to wait the first time.
+
+    >>> import retrograd as torch
+    >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [plan(step).name for step in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), "
+            f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+        )
+    if warmup == 0:
+        warn("Profiler won't be using warmup, this can skew profiler results")
+    cycle = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step += (wait if skip_first_wait else 0) - skip_first
+        within = step % cycle
+        if (repeat and step >= repeat * cycle) or within < wait:
+            return ProfilerAction.NONE
+        if within < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if within == cycle - 1 else ProfilerAction.RECORD
+
+    return action
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
+) -> Callable[[Any], None]:
+    """For ``on_trace_ready``: write each trace to a file of its own in ``dir_name``, as TensorBoard reads them."""
+
+    def write(prof: Any) -> None:
+        import socket
+
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError("Can't create directory: " + dir_name) from error
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(
+            os.path.join(dir_name, f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}")
+        )
+
+    return write
+
+
+class _KinetoProfile:
+    """A profiler that is started and stopped by hand."""
+
+    __module__ = "torch.profiler.profiler"
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        self.activities = _activities(activities)
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
+        self.experimental_config, self.execution_trace_observer = experimental_config, execution_trace_observer
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.use_device = "cuda" if ProfilerActivity.CUDA in self.activities else None
+        self.profiler: autograd_profiler.profile | None = None
+        self.preset_metadata: dict[str, str] = {}
+        self._metadata: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Begin to record."""
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        """Record no longer."""
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Make ready to record: what was recorded before is dropped, unless ``acc_events``."""
+        if self.profiler is None or not self.acc_events:
+            self.profiler = autograd_profiler.profile(
+                use_cpu=ProfilerActivity.CPU in self.activities, use_device=self.use_device,
+                record_shapes=self.record_shapes, with_flops=self.with_flops, profile_memory=self.profile_memory,
+                with_stack=self.with_stack, with_modules=self.with_modules, use_kineto=True,
+                acc_events=self.acc_events, custom_trace_id_callback=self.custom_trace_id_callback,
+            )  # fmt: skip
+        self.profiler._prepare_trace()
+
+    def start_trace(self) -> None:
+        """Begin to record what was made ready."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before starting trace")
+        self.profiler._start_trace()
+        for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
+            if getattr(self, name):
+                self._metadata[name] = "1"
+        self._metadata |= self.preset_metadata
+
+    def stop_trace(self) -> None:
+        """Record no longer."""
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        self.profiler.__exit__(None, None, None)
+
+    def _recorded(self, what: str) -> autograd_profiler.profile:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {what}")
+        return self.profiler
+
+    def events(self) -> EventList:
+        """All events that were recorded, in order."""
+        return self._recorded("accessing events").function_events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events summed up by name; by shapes of inputs and lines of the stack too if asked for and recorded."""
+        return self._recorded("getting key averages").key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Write a file for ``chrome://tracing`` or Perfetto (compressed if its name ends with ``.gz``)."""
+        self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write what programs that draw flame graphs read; wants ``with_stack=True``."""
+        self._recorded("exporting stacks").export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Record nothing for a while, or again; of the activities only the CPU's counts."""
+        if self.profiler is not None and ProfilerActivity.CPU in set(activities):
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Note a text in the trace."""
+        import json
+
+        self._metadata[key] = json.dumps(value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Note in the trace what ``value`` says in JSON."""
+        self._metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Note something in all traces to come."""
+        self.preset_metadata[key] = value
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Let ``callback`` name the traces to come."""
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The name of the trace."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+
+def _activities(given: Iterable[Any] | None) -> set[ProfilerActivity]:
+    """The activities asked for; of a dictionary its keys."""
+    if given is None:
+        return supported_activities()
+    found: set[ProfilerActivity] = set()
+    for each in given:
+        found |= set(each) if isinstance(each, dict) else {each}
+    return found
+
+
+class profile(_KinetoProfile):
+    """Note the operations of this thread while the block runs, or during the steps that ``schedule`` says.
+
+    Args:
+        activities: what to watch (:class:`ProfilerActivity`); all there is by default.
+        schedule: the action for each step; a new one begins with each call of :meth:`step`.
+        on_trace_ready: called with this profiler whenever a trace is complete.
+        record_shapes: keep the shapes of arguments.
+        profile_memory: note what memory results take, and when it is given back.
+        with_stack: keep the lines of the program from which operations were called.
+        with_flops: count floating-point operations of products of matrices, convolutions, sums and products.
+        acc_events: keep the events of all cycles, not only of the last.
+
+    >>> import retrograd as torch
+    >>> from retrograd.profiler import profile, record_function
+    >>> model = torch.nn.Linear(4, 2)
+    >>> with profile(record_shapes=True) as prof:
+    ...     with record_function("model_inference"):
+    ...         y = model(torch.ones(3, 4))
+    >>> for event in prof.key_averages(group_by_input_shape=True):
+    ...     print(event.key, event.count, event.input_shapes)
+    model_inference 1 []
+    aten::ones 1 [[], [], [], [], []]
+    aten::linear 1 [[3, 4], [2, 4], [2]]
+    aten::t 1 [[2, 4]]
+    aten::addmm 1 [[2], [3, 4], [4, 2], [], []]
+
+    See https://docs.pytorch.org/docs/stable/profiler.html.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[Any] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        asked = _activities(activities)
+        if use_cuda is not None:
+            warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
+            asked = asked | {ProfilerActivity.CUDA} if use_cuda else asked - {ProfilerActivity.CUDA}
+        if not asked:
+            raise AssertionError("No valid profiler activities found")
+        super().__init__(
+            activities=asked, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
+            with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer, acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+        )  # fmt: skip
+        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn: autograd_profiler.record_function | None = None
+        self.current_action = self._scheduled(0)
+
+    def _scheduled(self, step: int) -> ProfilerAction:
+        action = self.schedule(step)
+        if action == ProfilerAction.DEVICE_STOPPED:
+            raise ValueError(
+                "ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be returned by a "
+                "user-provided schedule"
+            )
+        return action
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with the first step."""
+        self._pass(ProfilerAction.NONE, self.current_action)
+        self._begin_step()
+
+    def stop(self) -> None:
+        """End; a trace that is being recorded is complete."""
+        self._end_step()
+        self._pass(self.current_action, None)
+
+    def step(self) -> None:
+        """Say that the next step of the program begins."""
+        self._end_step()
+        before, following = self.current_action, self._scheduled(self.step_num + 1)
+        self.step_num += 1
+        self.current_action = following
+        self._pass(before, following)
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = autograd_profiler.record_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _end_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _pass(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
+        """From one action to the next (None: the end)."""
+        goes_on = before == ProfilerAction.RECORD and following in _RECORDING
+        if before in _RECORDING and not goes_on:
+            if before == ProfilerAction.RECORD and following is not None:
+                warn(f"Incorrect schedule: RECORD followed by {following.name}")
+            self.stop_trace()
+            if before == ProfilerAction.RECORD_AND_SAVE or following is None:
+                self._trace_ready()
+        if before == ProfilerAction.WARMUP and following in (ProfilerAction.NONE, None):
+            if following is not None:
+                warn("Incorrect schedule: WARMUP followed by NONE")
+            self.start_trace()
+            self.stop_trace()
+        ready = before == ProfilerAction.WARMUP
+        if following == ProfilerAction.WARMUP and not ready and before != ProfilerAction.RECORD:
+            self.prepare_trace()
+        if following in _RECORDING and not goes_on:
+            if not ready:
+                self.prepare_trace()
+            self.start_trace()
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+
+__all__ = [
+    "ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())
+mark_package()
