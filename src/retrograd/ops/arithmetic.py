@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import iadd
 from typing import Any
 
 import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, into, looped
+from ..kernels.fast import LARGE, into, looped, negative
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
@@ -18,14 +19,18 @@ from .table import pointwise, surface
 
 def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     """Add ``alpha * y`` to an array of floats, in place."""
-    if x.size < LARGE or y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
         x += y * numpy.asarray(alpha, x.dtype)
 
 
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
-    over=("alpha.__class__ is float", "add_scaled(self, other, alpha)", {"add_scaled": _add_scaled}),
+    over=(
+        "alpha.__class__ is float",
+        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
+        {"iadd": iadd, "add_scaled": _add_scaled},
+    ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
@@ -335,7 +340,7 @@ def neg(np: Any, self: Any, /) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return np.negative(self)
+    return np.negative(self) if self.size < LARGE else negative(self)
 
 
 @pointwise(
