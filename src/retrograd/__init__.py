@@ -71,6 +71,7 @@ if _typing.TYPE_CHECKING:
         serialization,
         signal,
         special,
+        testing,
         torch_version,
         utils,
         version,
@@ -121,7 +122,7 @@ _COMING = {
 _PARTS = (
     "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
     "distributions", "fft", "func", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
+    "serialization", "signal", "special", "testing", "torch_version", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -53,7 +53,7 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 def _parts(outer: int, many: int, inner: int) -> int:
     """In how many parts columns are added up, so that all threads have work."""
     across = outer * -(-inner // 1024)
-    return max(1, min(many // 512, -(-16 // across)))
+    return max(1, min(many // 64, -(-16 // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -187,22 +187,22 @@ def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
     return view.put_back(index.astype(numpy.int64), (axis,), False)
 
 
-def running(x: Any, axis: int, product: bool) -> Any:
-    """Running sums along ``axis``, or products, in rows; None also for what is not contiguous."""
-    view = seen(x, (axis,))
+def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
+    """Running sums along ``axis``, or products; ``back``: sums from the far end. None also for what is not contiguous."""
+    view = seen(x if any(x.strides) else numpy.ascontiguousarray(x), (axis,))
     if view is None or view.back is not None:
         return None
     outer, many, inner = view.array.shape
     out = numpy.empty(x.shape, x.dtype)
     if inner > 1:
-        loops("reduce").run_columns(view.array, product, out.reshape(outer, many, inner))
+        loops("reduce").run_columns(view.array, product, back, out.reshape(outer, many, inner))
     elif outer == 1 and not product:
         sums = numpy.empty(min(64, -(-many // LARGE)))
         loops("reduce").sums_of_parts(view.array.reshape(-1), sums)
-        begin = numpy.concatenate([[0.0], numpy.cumsum(sums)[:-1]])
-        loops("reduce").run_parts(view.array.reshape(-1), begin, out.reshape(-1))
+        begin = numpy.cumsum(sums[::-1])[::-1] - sums if back else numpy.cumsum(sums) - sums
+        loops("reduce").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
     else:
-        loops("reduce").run_rows(view.array.reshape(outer, many), product, out.reshape(outer, many))
+        loops("reduce").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
     return out
 
 

@@ -14,6 +14,8 @@ from ..core.modes import in_inference
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
+from ..kernels.fast import LARGE
+from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
 from .interpret import spread_as
 from .promote import common_dtype, storable
@@ -126,7 +128,11 @@ def _filled(
         array = np.zeros(size, kind)
     else:
         array = np.empty(size, kind)
-        array.fill(fill if storable(fill, kind) else dtypes.converted(fill, kind).item())
+        value = fill if storable(fill, kind) else dtypes.converted(fill, kind).item()
+        if array.size < LARGE:
+            array.fill(value)
+        else:
+            fill_large(array, value)
     if out is not None:
         return into(out, array, dtype)
     return wrap(array) if requires_grad is False else made(array, requires_grad)

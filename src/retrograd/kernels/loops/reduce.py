@@ -158,23 +158,19 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
 
 
 @loop
-def run_rows(x: Any, product: Any, out: Any) -> None:
-    """Running sums, or products, of each row, in double precision."""
+def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
+    """Running sums, or products, of each row, in double precision; ``back``: from its end."""
     for r in prange(x.shape[0]):
-        if product:
-            found = 1.0
-            for i in range(x.shape[1]):
-                found *= x[r, i]
-                out[r, i] = found
-        else:
-            found = 0.0
-            for i in range(x.shape[1]):
-                found += x[r, i]
-                out[r, i] = found
+        here, into = x[r], out[r]
+        found, last = (1.0 if product else 0.0), here.size - 1
+        for k in range(here.size):
+            i = last - k if back else k
+            found = found * here[i] if product else found + here[i]
+            into[i] = found
 
 
 @loop
-def run_columns(x: Any, product: Any, out: Any) -> None:
+def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
     """The same over the middle axis of ``x`` (outer, many, inner)."""
     outer, many, inner = x.shape
     width = min(inner, 512)
@@ -182,7 +178,8 @@ def run_columns(x: Any, product: Any, out: Any) -> None:
     for cell in prange(outer * across):
         o, left = cell // across, cell % across * width
         found = numpy.full(width, 1.0 if product else 0.0)
-        for r in range(many):
+        for k in range(many):
+            r = many - 1 - k if back else k
             row, into = x[o, r, left : left + width], out[o, r, left : left + width]
             if product:
                 for j in range(row.size):
@@ -195,13 +192,14 @@ def run_columns(x: Any, product: Any, out: Any) -> None:
 
 
 @loop
-def run_parts(x: Any, begin: Any, out: Any) -> None:
+def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
     """Running sums of a line in as many parts as ``begin`` says what they begin with."""
     step = (x.size + begin.size - 1) // begin.size
     for k in prange(begin.size):
         found = begin[k]
         part, into = x[k * step : (k + 1) * step], out[k * step : (k + 1) * step]
-        for i in range(part.size):
+        for m in range(part.size):
+            i = part.size - 1 - m if back else m
             found += part[i]
             into[i] = found
 

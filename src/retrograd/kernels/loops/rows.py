@@ -12,7 +12,7 @@ import numpy
 from numba import prange
 
 from .compile import loop_of_sums
-from .scalars import at, decay, larger, like, row
+from .scalars import at, decay, larger, like, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
 
@@ -161,3 +161,38 @@ def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) 
         of_g, of_x, plus = first[r], second[r], shift[r]
         for i in range(here.size):
             into[i] = at(slope, i) * of_g + here[i] * of_x + plus
+
+
+# -- A row for all rows, or a number for each ------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def add(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] + at(other, i)
+
+
+@loop_of_sums
+def subtract(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] - at(other, i)
+
+
+@loop_of_sums
+def multiply(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] * at(other, i)
+
+
+@loop_of_sums
+def divide(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] / at(other, i)

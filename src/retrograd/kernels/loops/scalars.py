@@ -33,9 +33,8 @@ def scalar(name: str) -> Any:
     return only_in_loops
 
 
-like, exp, decay, sigmoid, erf, normal_cdf = (
-    scalar(name) for name in ("like", "exp", "decay", "sigmoid", "erf", "normal_cdf")
-)
+like, exp, decay, decay_less_one, log1p = (scalar(name) for name in ("like", "exp", "decay", "decay_less_one", "log1p"))
+sigmoid, erf, normal_cdf = (scalar(name) for name in ("sigmoid", "erf", "normal_cdf"))
 
 
 def part(function: Any) -> Any:
@@ -81,6 +80,16 @@ def row(x: Any, r: Any) -> Any:
 @overload(row, jit_options=OPTIONS)
 def _row(x, r):  # type: ignore[no-untyped-def]
     return (lambda x, r: x[r]) if isinstance(x, types.Array) else (lambda x, r: x)
+
+
+def shared(x: Any, r: Any) -> Any:
+    """Of a matrix its only row, of a line its element ``r``."""
+    raise TypeError("exists in compiled loops only")
+
+
+@overload(shared, jit_options=OPTIONS)
+def _shared(x, r):  # type: ignore[no-untyped-def]
+    return (lambda x, r: x[0]) if x.ndim == 2 else (lambda x, r: x[r])
 
 
 @intrinsic
@@ -140,14 +149,18 @@ def _exp_rest(r: Any) -> Any:
 forms(exp, _exp_single, lambda x: math.exp(x))
 
 
-def _decay_single(x: Any) -> Any:
-    least = x
+@part
+def _fade(x: Any) -> Any:
+    """exp(x) of a float32 that is not positive, error 1 unit in the last place, but no less than exp(-87)."""
     x = max(x, F(-87))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
     r = (x - n * LN2_HIGH) - n * LN2_LOW
-    y = (_exp_rest(r) * (r * r) + r + F(1)) * power_of_two(shifted, 0)
-    return F(0) if least < F(-87) else y
+    return (_exp_rest(r) * (r * r) + r + F(1)) * power_of_two(shifted, 0)
+
+
+def _decay_single(x: Any) -> Any:
+    return F(0) if x < F(-87) else _fade(x)
 
 
 forms(decay, _decay_single, lambda x: math.exp(x))
@@ -178,7 +191,7 @@ def _tail(u: Any, density: Any) -> Any:
 
 def _cdf_single(x: Any) -> Any:
     u = abs(x)
-    tail = _tail(u, decay(F(-0.5) * (u * u)))
+    tail = _tail(u, _fade(F(-0.5) * (u * u)))
     return F(1) - tail if x > 0 else tail
 
 
@@ -249,3 +262,26 @@ def cosine_and_sine(x: Any) -> Any:
     odd = n == F(1) or n == F(3)
     first, second = (sine, cosine) if odd else (cosine, sine)
     return (-first if n == F(1) or n == F(2) else first), (-second if n == F(2) or n == F(3) else second)
+
+
+def _decay_less_one_single(x: Any) -> Any:
+    # 2**n exp(r) - 1 = 2**n (exp(r) - 1) + (2**n - 1): nothing is lost where x is small.
+    low = max(x, F(-87))
+    shifted = low * LOG2E + WHOLE
+    n = shifted - WHOLE
+    r = (low - n * LN2_HIGH) - n * LN2_LOW
+    scale = power_of_two(shifted, 0)
+    return scale * (_exp_rest(r) * (r * r) + r) + (scale - F(1))
+
+
+forms(decay_less_one, _decay_less_one_single, lambda x: math.expm1(x))
+
+
+def _log1p_single(x: Any) -> Any:
+    whole = F(1) + x
+    found = log_of(whole) + (x - (whole - F(1))) / whole  # what rounding the sum has lost
+    found = x if whole == F(math.inf) or x == F(0) else found  # -0 stays what it is
+    return found if whole > F(0) else (F(-math.inf) if whole == F(0) else F(math.nan))
+
+
+forms(log1p, _log1p_single, lambda x: math.log1p(x))
