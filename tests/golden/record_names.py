@@ -19,7 +19,7 @@ PLACES = (
     "torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special",
     "torch.signal.windows", "torch.autograd", "torch.autograd.functional", "torch.autograd.graph", "torch.random",
     "torch.cuda", "torch.nn", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.nn.utils.parametrize",
-    "torch.nn.utils.parametrizations", "torch.accelerator", "torch.amp", "torch.compiler", "torch.jit", "torch.cpu", "torch.backends.cuda", "torch.backends.mps",
+    "torch.nn.utils.parametrizations", "torch.accelerator", "torch.amp", "torch.compiler", "torch.testing", "torch.utils.benchmark", "torch.jit", "torch.cpu", "torch.backends.cuda", "torch.backends.mps",
     "torch.backends.cpu", "torch.backends.nnpack", "torch.backends.cusparselt",
     "torch.distributions", "torch.distributions.constraint_registry", "torch.distributions.constraints",
     "torch.distributions.kl", "torch.distributions.transforms", "torch.distributions.utils",

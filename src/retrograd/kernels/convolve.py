@@ -20,8 +20,9 @@ from .layout import widened, windows, zero_padded
 BLOCK = 1 << 18
 #: The same where a loop lays them out, on all threads: it should not take turns too often with the product of matrices.
 LONG_BLOCK = 1 << 19
-#: Kernels of up to so many elements a group are too small for products of matrices, if there are loops.
-TINY = 32
+#: Kernels of up to so many elements a group, for up to so many outputs, are too small for products of matrices, if there
+#: are loops.
+TINY, FEW = 32, 8
 
 
 class Plan:
@@ -56,7 +57,7 @@ class Plan:
     @property
     def direct(self) -> bool:
         """Whether the loops are to do all of the work."""
-        tiny = self.channels // self.groups * math.prod(self.kernel) <= TINY
+        tiny = self.channels // self.groups * math.prod(self.kernel) <= TINY and self.single <= FEW
         return self.loops is not None and (self.depthwise or tiny)
 
     @property
@@ -129,7 +130,7 @@ class Plan:
         if self.loops is not None:
             shape = (self.channels, *self.kernel, len(x), last - first, *self.out[1:])
             made = buffer[: math.prod(shape)].reshape(shape)
-            self.loops.columns(x, self.how, first, made)
+            self.loops.columns(np.ascontiguousarray(x), self.how, first, made)
             return made.reshape(self.groups, -1, math.prod(shape[3:]))
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)

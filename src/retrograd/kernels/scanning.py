@@ -11,16 +11,6 @@ from . import looped
 SHORT = 24  # up to so many steps one after the other are faster than passes over all
 
 
-def sum_from_the_end(x: Any, dim: int) -> Any:
-    """Running sums along ``dim`` from the far end, if there is a loop for such an array; else None."""
-    loops = looped.loops("scanning", x.size, x)
-    if loops is None:
-        return None
-    given, out = looped.around(x, dim), numpy.empty(x.shape, x.dtype)
-    loops.sums_from_the_end(given, out.reshape(given.shape))
-    return out
-
-
 def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
     """``x`` moved on by ``by`` places along ``dim`` (1 or -1), the place that becomes free filled."""
     out = np.empty_like(x)

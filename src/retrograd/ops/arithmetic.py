@@ -11,7 +11,7 @@ from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE, into, looped, negative
 from .calls import modify
-from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
+from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
@@ -52,10 +52,12 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
+        if alpha._array.ndim:
+            raise TypeError("alpha must be a number")
         alpha = alpha.item()
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and kind in "biu":
+    if isinstance(alpha, (float, complex)) and kind in "biu":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
@@ -224,10 +226,7 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     return div_(input, other)
 
 
-@pointwise(
-    no_derivative("floor_divide"), no_derivative("floor_divide"), backward="NotImplemented",
-    refuses=("div_floor_cpu", "bc"),
-)  # fmt: skip
+@pointwise(no_slope, no_slope, backward="NotImplemented", refuses=("div_floor_cpu", "bc"))  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
@@ -262,7 +261,7 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    None, no_derivative("remainder"), name="remainder_of_number", backward="NotImplemented",
+    None, lambda F, g, self, other: -g * F.floor(self / other), name="remainder_of_number", backward="NotImplemented",
     function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:

@@ -81,12 +81,9 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    if not self.ndim:
-        return self.copy()
-    if self.size >= LARGE and (ended := large.running(self, dim, False, True)) is not None:
-        return ended
-    found = scanning.sum_from_the_end(self, dim)
-    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if found is None else found
+    if self.size >= LARGE and (found := large.running(self, dim, False, True)) is not None:
+        return found
+    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
 from numba import prange
 
 from .compile import loop
 
 #: Columns that go along together.
 COLUMNS = 64
-
-
-@loop
-def sums_from_the_end(x: Any, out: Any) -> None:
-    """``out[:, k] = x[:, k] + … + x[:, -1]``, kept in float64 on the way."""
-    size, after = x.shape[1], x.shape[2]
-    parts = (after + COLUMNS - 1) // COLUMNS
-    for job in prange(x.shape[0] * parts):
-        a, first = job // parts, job % parts * COLUMNS
-        width = min(COLUMNS, after - first)
-        if width == 1:
-            one = 0.0
-            for step in range(size):
-                one += x[a, size - 1 - step, first]
-                out[a, size - 1 - step, first] = one
-        else:
-            total = numpy.zeros(width)
-            for step in range(size):
-                k = size - 1 - step
-                given, made = x[a, k, first : first + width], out[a, k, first : first + width]
-                for b in range(width):
-                    total[b] += given[b]
-                    made[b] = total[b]
 
 
 @loop
