@@ -233,7 +233,7 @@ def test_modes_belong_to_threads() -> None:
                 ready.wait()
                 torch.sin(torch.ones(1))
 
-    ready = threading.Barrier(2)
+    ready = threading.Barrier(2, timeout=60)
     threads = [threading.Thread(target=work, args=(ready, log)) for log in (True, False)]
     for each in threads:
         each.start()

@@ -176,6 +176,27 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
     same(*both(run), tolerance=0)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 2, 300, 8)], ids=str)
+def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(shape) * 3 for _ in range(3))
+        k[..., -1, :] *= 5  # exponentials of very different size
+        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
+
+    same(*both(run), tolerance=1e-4)
+
+
+def test_attention_to_nan(both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(1, 2, 40, 4) for _ in range(3))
+        q[0, 0, 3, 0] = float("nan")
+        k[0, 1, 30, 0] = float("inf")
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    same(*both(run), tolerance=1e-5)
+
+
 def test_double_precision(both: Any) -> None:
     def run() -> Any:
         x, w = torch.randn(2, 4, 9, 11, dtype=torch.float64), torch.randn(4, 1, 3, 3, dtype=torch.float64)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -272,7 +274,7 @@ def test_shapes_tell_calls_apart() -> None:
     found = {str(e.input_shapes): e.count for e in p.key_averages(group_by_input_shape=True) if e.key == "aten::mul"}
     assert found == {"[[2, 4], [4]]": 1, "[[3, 4], [4]]": 2}
     cat = next(event for event in p.events() if event.name == "aten::cat")
-    assert cat.input_shapes == [[]] and cat.structured_input_shapes == [[[1], [2]]]
+    assert cat.input_shapes == [[], []] and cat.structured_input_shapes == [[[1], [2]], []]
     assert next(e for e in p.key_averages() if e.key == "aten::mul").input_shapes == ""
 
 
@@ -333,6 +335,31 @@ def test_floating_point_operations_are_counted() -> None:
                      "aten::conv2d": 2 * 2 * 4 * 4 * 4 * 27}  # fmt: skip
 
 
+def test_a_gpu_is_measured_by_marks_in_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mark:
+        """Stands for an event of CUDA's: each is passed a millisecond after the one before."""
+
+        passed = 0
+
+        def record(self) -> None:
+            Mark.passed += 1
+            self.at = Mark.passed
+
+    device = types.SimpleNamespace(synchronize=lambda: None)
+    cuda = types.SimpleNamespace(Event=Mark, Device=lambda: device, get_elapsed_time=lambda a, b: b.at - a.at)
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
+    monkeypatch.setattr("retrograd.core.devices.gpu_count", lambda: 1)
+    x = torch.ones(2)
+    with profile() as p, record_function("block"):
+        x.exp()
+        x.sin()
+    by_name = {event.name: event for event in p.events()}
+    assert by_name["block"].device_time_total == 5000 and by_name["block"].self_device_time_total == 3000
+    assert by_name["aten::exp"].self_device_time_total == 1000
+    table = p.key_averages().table(sort_by="cuda_time_total")
+    assert "Self CUDA %    CUDA total  CUDA time avg" in table and "CUDA time total: 5.000ms" in table
+
+
 def test_traces_for_tensorboard(tmp_path: Path) -> None:
     handler = torch.profiler.tensorboard_trace_handler(str(tmp_path / "log"), "me", use_gzip=True)
     plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
@@ -382,9 +409,72 @@ def test_hooks_and_anomaly_detection_work_beside_it() -> None:
     assert seen == ["tensor", "leaf"] and AccumulateGrad.hooked is True
 
 
-def test_importing_the_package_does_not_import_the_profiler() -> None:
-    import subprocess
+class Doubling(torch.overrides.TorchFunctionMode):
+    """Lets every product be twice as large."""
 
-    code = "import sys, retrograd; print([m for m in sys.modules if 'profil' in m and m.startswith('retrograd')])"
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        return out * 2 if func is torch.Tensor.mul else out
+
+
+def test_modes_work_beside_it_whichever_ends_first() -> None:
+    x = torch.tensor(3.0)
+    result()
+    before = codes()
+    with profile() as p, Doubling():
+        assert x * x == 18
+        x.exp()
+    assert x * x == 9 and x.mul(x) == 9
+    assert_at_rest(before)
+    with Doubling():
+        with profile() as inside:
+            assert x.mul(x) == 18
+        assert x.mul(x) == 18
+    assert x.mul(x) == 9
+    assert_at_rest(before)
+    mode, other = Doubling(), profile()
+    mode.__enter__()
+    other.start()
+    assert x.mul(x) == 18
+    mode.__exit__(None, None, None)
+    assert x.mul(x) == 9
+    other.stop()
+    assert_at_rest(before)
+    other.start()
+    mode.__enter__()
+    other.stop()
+    assert x.mul(x) == 18
+    mode.__exit__(None, None, None)
+    assert x.mul(x) == 9
+    assert_at_rest(before)
+    assert "aten::exp" in [event.name for event in p.events()]
+    assert "aten::mul" in [event.name for event in inside.events()]
+
+
+def alone(code: str) -> str:
+    """What a program prints that is run by a Python of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+def test_functions_of_modules_that_are_loaded_meanwhile() -> None:
+    code = """
+import retrograd as torch
+with torch.profiler.profile() as p:
+    x = torch.eye(2, requires_grad=True)
+    torch.fft.fft(torch.linalg.det(torch.nn.functional.relu(x))[None])
+    torch.special.erf(x)
+    optimizer = torch.optim.SGD([x], lr=1.0)
+    x.grad = x.detach()
+    optimizer.step()
+    optimizer.zero_grad()
+print(*[event.name for event in p.events() if event.cpu_parent is None])
+"""
+    names = ["eye", "relu", "linalg_det", "unsqueeze", "fft_fft", "special_erf", "detach"]
+    own = ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad"]
+    assert alone(code).split() == [*("aten::" + each for each in names), *own]
+
+
+def test_importing_the_package_does_not_import_the_profiler() -> None:
+    code = "import sys, retrograd; print([m for m in sys.modules if 'profil' in m and m.startswith('retrograd')])"
+    assert alone(code) == "[]"

@@ -99,6 +99,8 @@ for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
+for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
+    setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
@@ -122,41 +124,11 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__",
-    "_dynamo",
-    "_inductor",
-    "_tensor_str",
-    "accelerator",
-    "amp",
-    "backends",
-    "compiler",
-    "cpu",
-    "cuda",
-    "distributions",
-    "fft",
-    "func",
-    "functional",
-    "jit",
-    "linalg",
-    "mps",
-    "mtia",
-    "nn",
-    "optim",
-    "overrides",
-    "profiler",
-    "random",
-    "return_types",
-    "serialization",
-    "signal",
-    "special",
-    "storage",
-    "testing",
-    "torch_version",
-    "types",
-    "utils",
-    "version",
-    "xpu",
-)
+    "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
+    "distributions", "fft", "func", "functional", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler",
+    "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
+)  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]

@@ -17,6 +17,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops.nodes import MADE
 from ..ops.operation import FUNCTIONS, METHODS, OPS
+from ..ops.signatures import signatures
 
 Name = str | Callable[..., str]
 
@@ -252,3 +253,35 @@ def full(name: str) -> str:
     ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
     """
     return re.sub(r"(?<![\w:])\w+(?![\w:])", r"aten::\g<0>", name)
+
+
+#: How many arguments operations have of which PyTorch's parser, and so our table of signatures, does not know.
+_COUNTS = {
+    "avg_pool2d": 7, "avg_pool3d": 7, "binary_cross_entropy": 4, "cross_entropy_loss": 6, "elu": 4, "elu_": 4, "gelu": 2,
+    "glu": 2, "hardtanh": 3, "huber_loss": 4, "leaky_relu": 2, "linalg_matrix_norm": 5, "linalg_vector_norm": 5,
+    "max_pool2d_with_indices": 6, "max_pool3d_with_indices": 6, "multi_margin_loss": 6, "nll_loss_nd": 5, "slice": 5,
+    "smooth_l1_loss": 4, "softplus": 3, "softshrink": 2,
+}  # fmt: skip
+
+
+@functools.cache
+def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
+    """How many arguments PyTorch's operation has that is called with so many and these; as many if it is not known.
+
+    >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
+    (3, 2, 4, 3)
+    """
+    given = free + len(keywords)
+    if name in _COUNTS:
+        return max(_COUNTS[name], given)
+    space, _, short = name.rpartition("_") if name.startswith(("linalg_", "fft_", "special_")) else ("torch", "", name)
+    for where, called, own in ((space, short, 0), ("nn.functional", name, 0), ("Tensor", name, 1)):
+        if known := [one for one in signatures(where, called) if not one.hidden]:
+            taking = [
+                one for one in known if own + one.positional >= free and {*keywords} <= {e.name for e in one.parameters}
+            ]
+            return min(
+                own + sum(each.name not in ("out", "requires_grad") for each in one.parameters)
+                for one in taking or known
+            )
+    return given

@@ -6,6 +6,7 @@ How calls come to be noted stands in ``timing.py``; here they become events.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import get_ident
@@ -16,6 +17,7 @@ from typing import Any, Self, TypeVar
 from ..core import devices, dtypes, where
 from ..core.absent import absent, listed
 from . import timing
+from .event_names import arguments_of
 from .operation_counts import flops_of
 from .profiler_util import (
     MEMORY_EVENT_NAME,
@@ -300,7 +302,10 @@ def _event(
 ) -> FunctionEvent:
     backward = call.scope == timing.BACKWARD or name.startswith(timing.EVALUATE)
     inputs = call.inputs or ()
-    keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(inputs), strict=False)}
+    if inputs and call.scope == timing.FUNCTION:  # as many as PyTorch's operation has
+        count = arguments_of(name.removeprefix("aten::"), len(inputs) - len(call.keywords), call.keywords)
+        inputs = (*inputs[:count], *((None, None),) * (count - len(inputs)))
+    keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(call.inputs or ()), strict=False)}
     shown = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
     event = FunctionEvent(
         id=number, name=shown, trace_name=name, overload_name="", thread=1, fwd_thread=int(backward),
@@ -332,6 +337,10 @@ def _type_name(described: tuple[Any, ...]) -> str:
     return "Scalar" if described[1].__class__ in (int, float, bool) else ""
 
 
+#: Files whose frames are no lines of the program.
+_NOT_THE_USERS = ("<frozen ", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 def _line(code: CodeType, instruction: int) -> str:
     return f"{code.co_filename}({where.line_of(code, instruction)}): {code.co_name}"
 
@@ -343,7 +352,7 @@ def _stack(call: timing.Call, stacks: dict[int, list[str]]) -> list[str]:
         around = around.parent
     if around is not None:
         return stacks.get(around.sequence) or ([_line(*around.place)] if around.place is not None else [])
-    stack = [_line(*place) for place in call.stack]
+    stack = [_line(*place) for place in call.stack if not place[0].co_filename.startswith(_NOT_THE_USERS)]
     if call.sequence >= 0:
         stacks.setdefault(call.sequence, stack)
     return stack

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from ..core.absent import absent, listed
-from ..core.where import mark_package, warn
+from ..core.where import warn
 from .event_table import shown_time, table
 
 MEMORY_EVENT_NAME = "[memory]"
@@ -188,6 +188,8 @@ class FunctionEvent(FormattedTimesMixin):
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
         """How long it took on the GPU, with what happened inside."""
+        if self.is_async or not self.use_device:
+            return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
         return inside + sum(kernel.duration for kernel in self.kernels)
 
@@ -417,4 +419,3 @@ __all__ = [
     "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "ProfilerActivity", "StringTable",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-mark_package()

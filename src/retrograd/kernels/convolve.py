@@ -13,15 +13,16 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from . import large
+from . import looped
 from .layout import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18
 #: The same where a loop lays them out, on all threads: it should not take turns too often with the product of matrices.
 LONG_BLOCK = 1 << 19
-#: Kernels of up to so many elements a group are too small for products of matrices, if there are loops.
-TINY = 32
+#: Kernels of up to so many elements a group, for up to so many outputs, are too small for products of matrices, if there
+#: are loops.
+TINY, FEW = 32, 8
 
 
 class Plan:
@@ -49,14 +50,14 @@ class Plan:
         """Find the loops for images of the two arrays that are given, if there are any."""
         if len(self.kernel) == 2 and not self.empty:
             size = math.prod(self.out) * self.batch * max(self.outputs, self.channels)
-            self.loops = large.loops("windows", size, a, b)
+            self.loops = looped.loops("windows", size, a, b)
             if self.loops is not None:
                 self.limit = LONG_BLOCK
 
     @property
     def direct(self) -> bool:
         """Whether the loops are to do all of the work."""
-        tiny = self.channels // self.groups * math.prod(self.kernel) <= TINY
+        tiny = self.channels // self.groups * math.prod(self.kernel) <= TINY and self.single <= FEW
         return self.loops is not None and (self.depthwise or tiny)
 
     @property
@@ -129,7 +130,7 @@ class Plan:
         if self.loops is not None:
             shape = (self.channels, *self.kernel, len(x), last - first, *self.out[1:])
             made = buffer[: math.prod(shape)].reshape(shape)
-            self.loops.columns(x, self.how, first, made)
+            self.loops.columns(np.ascontiguousarray(x), self.how, first, made)
             return made.reshape(self.groups, -1, math.prod(shape[3:]))
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)

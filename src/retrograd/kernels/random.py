@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
-from . import large
+from .fast import LARGE, available, loops
 
 Array = Any
 Draws = Generator[float, None, None]
@@ -34,10 +34,13 @@ WORDS = 624  # what the generator makes at a time
 class Maker:
     """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
 
-    __slots__ = ("each", "make", "together")
+    __slots__ = ("dtype", "each", "loop", "make", "together")
 
-    def __init__(self, make: Callable[[Array], Array], each: int, together: int) -> None:
+    def __init__(
+        self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
+    ) -> None:
         self.make, self.each, self.together = make, each, together
+        self.loop, self.dtype = loop, dtype  # what makes many of them (see loops/draws.py)
 
 
 class Stream:
@@ -79,35 +82,46 @@ class Stream:
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
+        if (many := self.many_words(count)) is not None:
+            return many.astype(numpy.uint64)
         if end <= WORDS:
             self._position = end
             return self._words[start:end]
         more = end - WORDS
-        # Drawn into their place behind those that are left.
-        left = WORDS - start
-        found = numpy.empty(left + -(-more // WORDS) * WORDS, numpy.uint64)
-        found[:left], drawn = self._words[start:], found[left:]
-        self._draw(drawn)
-        found = found[:count]
+        drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
+        found = numpy.concatenate([self._words[start:], drawn[:more]])
         self._words, self._tables = drawn[-WORDS:].copy(), {}
         self._position = (more - 1) % WORDS + 1
         return found
 
-    def _draw(self, out: Array) -> None:
-        """Fill ``out`` with the next words; there is room for as many as are made at a time, several times."""
-        loops = large.movers("drawing", out.size, out)
-        state = self._engine.state if loops is not None else None
-        if state is None or state["state"]["pos"] != WORDS:
-            out[:] = self._engine.random_raw(out.size)
-            return
-        loops.words(state["state"]["key"], out)
+    def many_words(self, count: int) -> Array | None:
+        """As :meth:`words`, as uint32 and by a compiled loop; None for few, or where there is no compiler."""
+        if count < LARGE or not available():
+            return None
+        left = WORDS - self._position
+        more = -(-(count - left) // WORDS) * WORDS
+        state = self._engine.state
+        if state["state"]["pos"] != WORDS:
+            return None
+        found = numpy.empty(left + more, numpy.uint32)
+        found[:left] = self._words[self._position :]
+        key = numpy.array(state["state"]["key"], numpy.uint32)
+        loops("draws").words(key, found[left:])
+        state["state"]["key"] = key
         self._engine.state = state
+        self._words, self._tables = found[-WORDS:].astype(numpy.uint64), {}
+        self._position, self.fresh = (count - left - 1) % WORDS + 1, False
+        return found[:count]
 
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
         start = self._position
         end = start + count * maker.each
         if end > WORDS or not count:
+            if maker.loop and (words := self.many_words(count * maker.each)) is not None:
+                out = numpy.empty(count, maker.dtype)
+                getattr(loops("draws"), maker.loop)(words, out)
+                return out
             return maker.make(self.words(count * maker.each))
         begun, table = self._tables.get(maker, (WORDS, None))
         if table is None or begun > start or (start - begun) % maker.together:
@@ -178,11 +192,6 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
-    loops = large.movers("drawing", words.size, words)
-    if loops is not None:
-        out = numpy.empty(words.size, F32)
-        loops.singles(words, out)
-        return out
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
@@ -218,8 +227,12 @@ def _blocks(words: Array, dtype: Any) -> Array:
     return out.ravel()
 
 
-SINGLES, DOUBLES, PAIRS = Maker(_singles, 1, 1), Maker(_doubles, 2, 2), Maker(_pairs, 2, 4)
-BLOCKS = {F32: Maker(partial(_blocks, dtype=F32), 1, 16), F64: Maker(partial(_blocks, dtype=F64), 2, 32)}
+SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
+PAIRS = Maker(_pairs, 2, 4)
+BLOCKS = {
+    F32: Maker(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
+    F64: Maker(partial(_blocks, dtype=F64), 2, 32),
+}
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -233,7 +246,9 @@ def _is_double(dtype: Any) -> bool:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        return stream.singles(_count(shape)).reshape(shape).copy()
+        count = _count(shape)
+        found = stream.singles(count).reshape(shape)
+        return found if count > WORDS else found.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -266,7 +281,8 @@ def normal(
         if count < 16 or not blocks:
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
         if not count % 16:
-            return stream.numbers(count, BLOCKS[F32]).reshape(shape).copy()
+            numbers = stream.numbers(count, BLOCKS[F32]).reshape(shape)
+            return numbers if count > WORDS else numbers.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
@@ -311,12 +327,11 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
+    if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
+        found = numpy.empty(shape, numpy.int64)
+        loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
+        return found.astype(dtype, copy=False)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
-    loops = large.movers("drawing", count, words)
-    if loops is not None and span < 2**28:
-        out = numpy.empty(count, numpy.int64)
-        loops.remainders(words, span, low, out)
-        return out.reshape(shape).astype(dtype, copy=False)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)
     if low and span < 2**64:
@@ -364,27 +379,32 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     """A random order of 0 … count-1, by exchanging each with one of those behind it."""
-    if count < 2:
-        return numpy.arange(count, dtype=dtype)
-    steps = stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)
-    loops = large.movers("drawing", count, steps)
-    if loops is not None:
-        exchanged = numpy.arange(count)
-        loops.exchanged(steps, exchanged)
-        return exchanged.astype(dtype, copy=False)
+    if count >= LARGE and available():
+        spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
+        steps = (stream.words(count - 1) % spans).view(numpy.int64)
+        found = numpy.arange(count, dtype=dtype)
+        loops("draws").shuffle(steps, found)
+        return found
     order = list(range(count))
-    for here, step in enumerate(steps.tolist()):
-        there = here + step
-        order[here], order[there] = order[there], order[here]
+    if count > 1:
+        steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
+        for here, step in enumerate(steps):
+            there = here + step
+            order[here], order[there] = order[there], order[here]
     return numpy.asarray(order, dtype=dtype)
 
 
-def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any) -> Array:
-    """1 with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
+    """``value`` with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
         return (draws.reshape(p.shape) < p).astype(dtype)
-    return (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
+        found = numpy.empty(shape, dtype)
+        loops("draws").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
+        return found
+    drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:

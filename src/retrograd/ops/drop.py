@@ -53,8 +53,8 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
         or module_of(array) is not numpy
     ):
         return _kept(input, p, feature).div_(1 - p)
-    kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
-    return wrap(numpy.divide(kept, 1 - p, kept))
+    scale = array.dtype.type(1) / array.dtype.type(1 - p)
+    return wrap(draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
 
 
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:

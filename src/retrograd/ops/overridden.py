@@ -14,8 +14,8 @@ What PyTorch hands over of its functions, and how, is recorded in ``overridden.t
 from __future__ import annotations
 
 import ast
-import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import CodeType, FunctionType
@@ -223,8 +223,8 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 def _module(place: str) -> Any:
-    """A part of the package, loaded if it was not yet."""
-    return importlib.import_module(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
+    """The module, if it is loaded."""
+    return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
@@ -253,7 +253,7 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
             continue
         if function.__class__ is property:
             for part, of in (("__get__", function.fget), ("__set__", function.fset), ("__delete__", function.fdel)):
-                if of.__class__ is FunctionType:
+                if of.__class__ is FunctionType and of.__name__ != "refuse":  # what can not be set
                     yield of, getattr(function, part), f"Tensor.{name}.{part}", f"torch.Tensor.{name}.{part}"
         elif function.__class__ is FunctionType and name not in UNSEEN:
             called = ALIASES.get(name, name)

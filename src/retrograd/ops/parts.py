@@ -135,7 +135,7 @@ def conj(input: Tensor) -> Tensor:
 
 
 @surface()
-def conj_physical(input: Tensor) -> Tensor:
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """Complex conjugate in memory of its own; a real tensor itself."""
     return LEVEL[Tensor].conj_physical(input) if input.is_complex() else input
 

@@ -18,15 +18,6 @@ def no_slope(F: Any, g: Any) -> Any:
     return F.zeros_as(g)
 
 
-def no_derivative(name: str) -> Callable[..., Any]:
-    """The rule of an operation through which PyTorch lets nobody go backward: it raises."""
-
-    def refuse(F: Any, g: Any) -> None:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
 def not_implemented(what: str) -> Callable[..., Any]:
     """The rule by one tensor of an operation that PyTorch can differentiate by the others only: it raises."""
 
@@ -45,7 +36,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with ``value`` where ``mask`` is true."""
-    if self.size >= LARGE and (large := looped("choose_number", self, mask, numbers=(value,))) is not None:
+    if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
         return large
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
 

@@ -48,17 +48,59 @@ def _hand_back(row: Any, target: Any, stride: Any, weight: Any) -> None:
             target[k * stride] += weight * row[k]
 
 
+# Note [Shifted images]. With stride 1 and padding such that images keep their width, what a place of the kernel sees of an
+# image is the image itself, all rows as one line, moved by some elements; only in the columns at the edge, where the end
+# of one row would be seen in the next, there must be zeros.
+
+
+@njit(inline="always")
+def _clear_edges(line: Any, width: Any, start: Any) -> None:
+    """Zeros in the columns from which, moved on by ``start``, another row would be reached."""
+    first, last = (0, -start) if start < 0 else (max(width - start, 0), width)
+    for at in range(0, line.size, width):
+        for q in range(first, min(last, width)):
+            line[at + q] = 0
+
+
+@njit
+def _shifted(image: Any, shift: Any, line: Any) -> None:
+    """``line[k] = image[k + shift]``, zero outside."""
+    first = min(max(0, -shift), line.size)
+    last = max(first, min(line.size, image.size - shift))
+    line[:first] = 0
+    part, seen = line[first:last], image[first + shift :]
+    for k in range(part.size):
+        part[k] = seen[k]
+    line[last:] = 0
+
+
+@njit
+def _add_shifted(line: Any, shift: Any, image: Any) -> None:
+    """``image[k + shift] += line[k]``."""
+    first = min(max(0, -shift), line.size)
+    last = max(first, min(line.size, image.size - shift))
+    part, seen = line[first:last], image[first + shift :]
+    for k in range(part.size):
+        seen[k] += part[k]
+
+
 @loop
 def columns(x: Any, how: Any, begin: Any, out: Any) -> None:
     """What each place of the kernel sees: ``out`` is (channels, *kernel, batch, rows, columns), from row ``begin`` on."""
     channels, tall, wide, batch, rows, width = out.shape
+    same = how[0] == 1 and how[1] == 1 and width == x.shape[3]
     for job in prange(channels * tall * wide):
         c, i, j = job // (tall * wide), job // wide % tall, job % wide
-        start = j * how[5] - how[3]
+        start, top = j * how[5] - how[3], begin * how[0] - how[2] + i * how[4]
         first, last = _seen(x.shape[3], width, start, how[1])
         for n in range(batch):
+            if same:
+                line = out[c, i, j, n].reshape(rows * width)
+                _shifted(x[n, c].reshape(x.shape[2] * width), top * width + start, line)
+                _clear_edges(line, width, start)
+                continue
             for r in range(rows):
-                row, y = out[c, i, j, n, r], (begin + r) * how[0] - how[2] + i * how[4]
+                row, y = out[c, i, j, n, r], top + r * how[0]
                 if y < 0 or y >= x.shape[2]:
                     row[:] = 0
                     continue
@@ -69,14 +111,22 @@ def columns(x: Any, how: Any, begin: Any, out: Any) -> None:
 
 @loop
 def add_columns(given: Any, how: Any, begin: Any, x: Any) -> None:
-    """The adjoint of :func:`columns`: add what each place of the kernel saw to where it saw it."""
+    """The adjoint of :func:`columns`: add what each place of the kernel saw to where it saw it. ``given`` is used up."""
     channels, tall, wide, batch, rows, width = given.shape
+    same = how[0] == 1 and how[1] == 1 and width == x.shape[3]
     one = numpy.ones(1, x.dtype)[0]
     for job in prange(batch * channels):
         n, c = job // channels, job % channels
         for i in range(tall):
+            top = begin * how[0] - how[2] + i * how[4]
+            if same:
+                for j in range(wide):
+                    start, line = j * how[5] - how[3], given[c, i, j, n].reshape(rows * width)
+                    _clear_edges(line, width, start)
+                    _add_shifted(line, top * width + start, x[n, c].reshape(x.shape[2] * width))
+                continue
             for r in range(rows):
-                y = (begin + r) * how[0] - how[2] + i * how[4]
+                y = top + r * how[0]
                 if y < 0 or y >= x.shape[2]:
                     continue
                 for j in range(wide):
