@@ -53,16 +53,16 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     there is no loop for such arrays: they must be NumPy's, of one shape and one order in memory, or (a sum's gradient)
     such that all elements are the same one.
     """
-    if any([array.__class__ is Large for array in arrays]):  # noqa: C419 - a list is faster
-        arrays = tuple([plain(array) for array in arrays])
     first = arrays[0]
     dtype, shape, usual = first.dtype, first.shape, True
     if (dtype is not F32 and dtype is not F64) or not available():
         return None
     for array in arrays:
-        if array.__class__ is not numpy.ndarray or array.shape != shape:
+        if array.__class__ is not numpy.ndarray:
+            if array.__class__ is Large:
+                return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
             return None
-        if array.dtype is not dtype and array.dtype is not BOOL:
+        if array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL):
             return None
         if not array.flags.carray:
             usual = False
@@ -132,6 +132,8 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
             return out if _into(name, out, first, second) else ufunc(first, *second, out=out)
         other = second[0] if second else None
         if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
+            if (found := looped(name, first, other)) is not None:
+                return found
             if not any(first.strides) and first.dtype is other.dtype:  # all elements are the same one
                 first = first[(0,) * first.ndim]
             elif not any(other.strides) and first.dtype is other.dtype:
@@ -142,7 +144,7 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
         elif first.__class__ is not numpy.ndarray:
             found = looped(turned, other, numbers=(first,)) if turned and other.__class__ is numpy.ndarray else None
         elif other.__class__ is numpy.ndarray and other.ndim:
-            found = looped(name, first, other) if other.shape == first.shape else broadcast(name, first, other)
+            found = None if other.shape == first.shape else broadcast(name, first, other)
         elif other.__class__ is not numpy.ndarray or other.dtype is first.dtype:
             found = looped(numbered, first, numbers=second)
         else:
@@ -189,11 +191,11 @@ BROADCAST = {"add", "subtract", "multiply", "divide"}
 
 def broadcast(name: str, x: Any, y: Any) -> Any:
     """``x`` with a ``y`` that is the same for all rows of ``x``, or for all elements of each row."""
-    if name not in BROADCAST or x.dtype is not y.dtype or x.dtype not in (F32, F64) or y.size >= x.size:
+    if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
     if not (x.__class__ is y.__class__ is numpy.ndarray and x.flags.carray and y.flags.carray and available()):
         return None
-    if y.ndim > x.ndim or x.shape[-1] < 16:
+    if y.size >= x.size or y.ndim > x.ndim or x.shape[-1] < 16:
         return None
     shape = (1,) * (x.ndim - y.ndim) + y.shape
     if shape[-1] == 1:
