@@ -1,4 +1,4 @@
-"""Calls that must fail (errors.txt), how they are run, and what of their errors counts.
+"""Calls that must fail (errors.txt, misused.txt), how they are run, and what of their errors counts.
 
 Every call sees fresh inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` a 0-d, ``i`` int64, ``b`` bool, ``c`` complex, ``h`` half,
 ``w`` a leaf that requires grad, ``y`` computed from it, ``e`` without elements, ``m`` 3 by 3, ``t`` of three dimensions.
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy
 
-SOURCE = pathlib.Path(__file__).with_name("errors.txt")
+SOURCES = [pathlib.Path(__file__).with_name(name) for name in ("errors.txt", "misused.txt")]
 
 
-def calls() -> dict[str, list[str]]:
+def calls(sources: list[pathlib.Path] = SOURCES) -> dict[str, list[str]]:
     """The calls by topic."""
     found: dict[str, list[str]] = {}
-    for line in SOURCE.read_text(encoding="utf-8").splitlines():
+    for line in (line for each in sources for line in each.read_text(encoding="utf-8").splitlines()):
         if re.fullmatch(r"\[[a-z ]+\]", line):
             topic = found.setdefault(line.strip("[]"), [])
         elif not line.startswith("#"):

@@ -116,8 +116,7 @@ def test_ctc_loss_takes_its_input_to_be_normalised_for_the_gradient() -> None:
     expected = [0.80982872, 1.8858899, 0.7744973, 0.3962085, 1.332607, 2.2221765, 0.49664754, -0.1546152, 1.851996, 1.0090384, 0.36947468, 0.86156995, 2.1249184, 0.89705635, 0.37840189, 1.0247809, 1.6439254, 0.42686115, 0.37781172, 2.1669657, 1.0989412, 0.40265842, 0.74477613, 2.2778532, 0.66943955, 0.33073294, 0.65176862, 2.5610798, 0.53265053, 0.43940948, 1.9546852, 1.0144905, 0.33243969, 0.64806418, 1.6844651, 1.2081794, 0.0, 0.0, 0.0, 0.0]  # fmt: skip
     numpy.testing.assert_allclose(x.grad.numpy().ravel(), expected, 1e-7)
     slope = torch.autograd.grad(F.ctc_loss(x, torch.tensor([[1, 2], [3, 3]]), (5, 4), (2, 2)), x, create_graph=True)[0]
-    with pytest.raises(RuntimeError, match="derivative for aten::_ctc_loss_backward is not implemented"):
-        slope.sum().backward()
+    assert torch.autograd.grad(slope.sum(), x)[0].isfinite().all()  # PyTorch refuses
 
 
 def test_ctc_loss_is_the_sum_over_all_ways_to_write_a_text() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 import threading
 import types
@@ -408,9 +409,72 @@ def test_hooks_and_anomaly_detection_work_beside_it() -> None:
     assert seen == ["tensor", "leaf"] and AccumulateGrad.hooked is True
 
 
-def test_importing_the_package_does_not_import_the_profiler() -> None:
-    import subprocess
+class Doubling(torch.overrides.TorchFunctionMode):
+    """Lets every product be twice as large."""
 
-    code = "import sys, retrograd; print([m for m in sys.modules if 'profil' in m and m.startswith('retrograd')])"
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        return out * 2 if func is torch.Tensor.mul else out
+
+
+def test_modes_work_beside_it_whichever_ends_first() -> None:
+    x = torch.tensor(3.0)
+    result()
+    before = codes()
+    with profile() as p, Doubling():
+        assert x * x == 18
+        x.exp()
+    assert x * x == 9 and x.mul(x) == 9
+    assert_at_rest(before)
+    with Doubling():
+        with profile() as inside:
+            assert x.mul(x) == 18
+        assert x.mul(x) == 18
+    assert x.mul(x) == 9
+    assert_at_rest(before)
+    mode, other = Doubling(), profile()
+    mode.__enter__()
+    other.start()
+    assert x.mul(x) == 18
+    mode.__exit__(None, None, None)
+    assert x.mul(x) == 9
+    other.stop()
+    assert_at_rest(before)
+    other.start()
+    mode.__enter__()
+    other.stop()
+    assert x.mul(x) == 18
+    mode.__exit__(None, None, None)
+    assert x.mul(x) == 9
+    assert_at_rest(before)
+    assert "aten::exp" in [event.name for event in p.events()]
+    assert "aten::mul" in [event.name for event in inside.events()]
+
+
+def alone(code: str) -> str:
+    """What a program prints that is run by a Python of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+def test_functions_of_modules_that_are_loaded_meanwhile() -> None:
+    code = """
+import retrograd as torch
+with torch.profiler.profile() as p:
+    x = torch.eye(2, requires_grad=True)
+    torch.fft.fft(torch.linalg.det(torch.nn.functional.relu(x))[None])
+    torch.special.erf(x)
+    optimizer = torch.optim.SGD([x], lr=1.0)
+    x.grad = x.detach()
+    optimizer.step()
+    optimizer.zero_grad()
+print(*[event.name for event in p.events() if event.cpu_parent is None])
+"""
+    names = ["eye", "relu", "linalg_det", "unsqueeze", "fft_fft", "special_erf", "detach"]
+    own = ["Optimizer.step#SGD.step", "Optimizer.zero_grad#SGD.zero_grad"]
+    assert alone(code).split() == [*("aten::" + each for each in names), *own]
+
+
+def test_importing_the_package_does_not_import_the_profiler() -> None:
+    code = "import sys, retrograd; print([m for m in sys.modules if 'profil' in m and m.startswith('retrograd')])"
+    assert alone(code) == "[]"

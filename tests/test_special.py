@@ -104,19 +104,8 @@ def test_refuses_in_pytorchs_words(number: int) -> None:
     assert refusal(make) == words
 
 
-def test_no_way_back() -> None:
+def test_functions_outside_the_graph() -> None:
     x = torch.tensor([0.5, 1.5], requires_grad=True)
-    for call, words in (
-        (lambda: torch.igamma(x, X), "the derivative for 'igamma: input' is not implemented."),
-        (lambda: torch.igammac(x, X), "the derivative for 'igammac: input' is not implemented."),
-        (lambda: torch.special.zeta(x, X), "the derivative for 'zeta' is not implemented."),
-        (lambda: x.clone().asinh_(), "the derivative for 'inplace version of asinh' is not implemented."),
-        (lambda: x.clone().arctanh_(), "the derivative for 'inplace version of atanh' is not implemented."),
-        (lambda: torch.heaviside(x, X), "derivative for aten::heaviside is not implemented"),
-    ):
-        with pytest.raises(RuntimeError) as caught:
-            call().sum().backward()
-        assert str(caught.value) == words
     for name in (
         "airy_ai", "bessel_y1", "modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
     ):  # fmt: skip

@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING:
         cuda,
         fft,
         func,
+        functional,
         jit,
         linalg,
         mps,
@@ -68,10 +69,14 @@ if _typing.TYPE_CHECKING:
         nn,
         optim,
         random,
+        return_types,
         serialization,
         signal,
         special,
+        storage,
+        testing,
         torch_version,
+        types,
         utils,
         version,
         xpu,
@@ -94,6 +99,8 @@ for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
+for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
+    setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
@@ -118,8 +125,9 @@ _COMING = {
 }  # fmt: skip
 _PARTS = (
     "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
-    "distributions", "fft", "func", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "torch_version", "utils", "version", "xpu",
+    "distributions", "fft", "func", "functional", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler",
+    "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

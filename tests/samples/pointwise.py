@@ -172,7 +172,8 @@ for name, recipe in {"deg2rad": normal, "rad2deg": normal, "angle": distinct, "n
         Sample(name, f"torch.{name}({EDGES})", smooth=False),
     ]
 for name in ("deg2rad", "rad2deg", "nan_to_num", "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"):
-    SAMPLES.append(Sample(name, f"(x + 1).{name}_()" if "cosh" in name else f"x.clone().{name}_()", x=inside(3)))
+    call = f"(x + 1).{name}_()" if "cosh" in name else f"x.clone().{name}_()"
+    SAMPLES.append(Sample(name, call, beyond=name.endswith(("sinh", "cosh", "tanh")), x=inside(3)))
 for name, kind in (("logaddexp", "normal"), ("logaddexp2", "normal"), ("ldexp", "normal"), ("copysign", "distinct")):
     recipe = {"normal": normal, "distinct": distinct}[kind]
     SAMPLES += [
@@ -213,7 +214,9 @@ SAMPLES += [
     Sample("heaviside", "torch.heaviside(x, y)", smooth=False, x=normal(4), y=normal(4)),
     Sample("heaviside", "torch.heaviside(i, j)", smooth=False, i=integers(-1, 2, 6), j=integers(3, 9, 6)),
     Sample("heaviside", "x.clone().heaviside_(y)", smooth=False, x=normal(4), y=normal(4)),
-    Sample("heaviside", "torch.heaviside(x, y )", x=normal(4), y=normal(4)),  # PyTorch refuses to go backward
+    Sample(
+        "heaviside", "torch.heaviside(x, y )", beyond=True, x=normal(4), y=normal(4)
+    ),  # PyTorch refuses to go backward
     Sample("heaviside", "torch.heaviside(x, i)", smooth=False, x=normal(4), i=integers(0, 3, 4)),
     Sample("heaviside", f"torch.heaviside({EDGES}, {EDGES}.view(-1, 1))", smooth=False),
     Sample("nextafter", "torch.nextafter(x, y)", smooth=False, x=normal(2, 3), y=normal(3)),

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from ..core.absent import absent, listed
-from ..core.where import mark_package, warn
+from ..core.where import warn
 from .event_table import shown_time, table
 
 MEMORY_EVENT_NAME = "[memory]"
@@ -419,4 +419,3 @@ __all__ = [
     "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "ProfilerActivity", "StringTable",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-mark_package()

@@ -10,6 +10,7 @@ from ..core.devices import module_of
 from ..core.modes import set_recording
 from ..core.tensor import Tensor, wrap
 from ..ops.interpret import innermost
+from ..ops.swept import solve as programs
 
 
 def place_of(x: Tensor) -> Any:
@@ -52,4 +53,5 @@ def _tensor(grad: Any) -> Any:
     return engine._as_tensor(grad)
 
 
+programs.append(solve)
 __all__ = ["place_of", "solve"]

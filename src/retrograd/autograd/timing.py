@@ -5,7 +5,8 @@ A program that is not profiled must not pay for the profiler, not even a questio
 code objects of functions are exchanged (``function.__code__``): of all functions of the table, of the steps of a backward
 pass, and of those that ask for it (``core/timed.py``). Whoever holds the function, under whatever name, calls the new
 code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
-the level's entries are exchanged. When the last profiler stops all is put back. A backward pass is sent the long way,
+the level's entries are exchanged. When the last profiler stops all is put back, and so it is for a moment when others come
+to change the code of functions (Note [Looking for overrides] in ``ops/overridden.py``). A backward pass is sent the long way,
 leaf by leaf in PyTorch's order, as by hooks on leaves.
 
 Knows nothing of how what was noted is shown.
@@ -28,6 +29,7 @@ import numpy
 from ..core import engine, where
 from ..core.levels import LEVEL
 from ..core.node import AccumulateGrad, Output, next_number
+from ..core.overriding import watch
 from ..core.tensor import Tensor
 from ..core.timed import TIMED
 from ..ops.nodes import TIMED as TIMED_CODE
@@ -394,6 +396,7 @@ class _Exchange:
         self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
         self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to be put back
         self.kernels: list[tuple[dict[str, Any], str, Any]] = []
+        self.watch: Any = None  # what others do about the code of functions
 
     def start(self) -> None:
         """One more profiler runs."""
@@ -401,11 +404,13 @@ class _Exchange:
             self.running += 1
             if self.running > 1:
                 return
+            self.watch = watch.look, watch.loaded, watch.rest
             try:
                 self._exchange()
+                watch.look, watch.rest = partial(self._changing, watch.look), partial(self._changing, watch.rest)
+                watch.loaded = partial(self._loading, watch.loaded)
             except BaseException:
-                self.running -= 1
-                self._put_back()
+                self.stop()
                 raise
 
     def stop(self) -> None:
@@ -413,15 +418,37 @@ class _Exchange:
         with self.lock:
             self.running -= 1
             if not self.running:
+                watch.look, watch.loaded, watch.rest = self.watch
                 self._put_back()
 
-    def _exchange(self) -> None:
-        names = names_of_functions()
-        for each, name in names.items():
-            self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
-        function: Any
+    def _changing(self, change: Callable[[], None]) -> None:
+        """Let others change the code of functions (``ops/overridden.py``): they find the code that they know."""
+        with self.lock:
+            self._put_back()
+            try:
+                change()
+            finally:
+                self._exchange()
+
+    def _loading(self, loaded: Callable[[], None]) -> None:
+        """A module has been loaded: its functions are to be timed too."""
+        with self.lock:
+            loaded()
+            if self.exchanged:
+                self._functions()
+
+    def _functions(self) -> None:
+        """Exchange the functions that are not exchanged yet."""
+        for each, name in names_of_functions().items():
+            if each not in self.exchanged:
+                self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
         for function, (said, operation) in list(TIMED.items()):
-            self._function(function, partial(_begin_said, said, operation))
+            if function not in self.exchanged:
+                self._function(function, partial(_begin_said, said, operation))
+
+    def _exchange(self) -> None:
+        self._functions()
+        function: Any
         for function, begin, end in (
             (engine.sweep, _begin_sweep, _end), (engine._serve, _begin_place, _end), (engine._send, _begin_node, _end),
             (engine._finish_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from .where import warn
+
 #: How much is switched off: nothing, asking classes, or asking modes too.
 ALL, MODES, NOBODY = range(3)
 #: What is switched off, and the modes entered, the innermost last.
@@ -68,6 +70,9 @@ def _enter(value: Any, found: list[Any]) -> None:
     found.insert(place, value)
 
 
+PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, please define it as a classmethod."
+
+
 def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool) -> Any:
     """What the innermost mode or else the first of ``found`` says that ``func`` gives; NotImplemented hands on.
 
@@ -87,7 +92,11 @@ def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs:
         if result is not NotImplemented:
             return result
     for each in found:
-        result = each.__torch_function__(*given)
+        handler = each.__torch_function__
+        if getattr(handler, "__self__", None) is each:
+            quoted = "__torch_function__" if python else "__torch_function__`"
+            warn(f"Defining your `{quoted} {PLAIN_METHOD}", DeprecationWarning)
+        result = handler(*given)
         if result is not NotImplemented:
             return result
     if python:

@@ -34,8 +34,7 @@ def gamma(stream: Stream, alpha: Array) -> Array:
     """
     one = alpha.dtype.type(1)
     low = alpha < 1
-    with numpy.errstate(divide="ignore"):
-        powers = numpy.where(low, one / alpha, one).astype(float).ravel().tolist()
+    powers = numpy.where(low, one / alpha, one).astype(float).ravel().tolist()
     middles = (numpy.where(low, alpha + one, alpha) - alpha.dtype.type(_THIRD)).astype(float).ravel().tolist()
     elements = zip(alpha.ravel().tolist(), middles, powers, low.ravel().tolist(), strict=True)
     with closing(stream.one_by_one()) as draws, closing(_normals(stream, draws)) as normals:
@@ -82,8 +81,7 @@ def standard_gamma(stream: Stream, alpha: Array) -> Array:
 def dirichlet(stream: Stream, alpha: Array) -> Array:
     """Numbers of the Dirichlet distribution along the last dimension: gamma numbers divided by their sum."""
     drawn = gamma(stream, alpha.astype(float))
-    with numpy.errstate(invalid="ignore"):
-        shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
+    shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
     one = alpha.dtype.type(1)
     return numpy.clip(shares, numpy.finfo(alpha.dtype).tiny, numpy.nextafter(one, alpha.dtype.type(0)))
 
@@ -139,8 +137,7 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
         (alpha > 8, _gamma_saddle),
         (np.ones(x.shape, bool), _gamma_between),
     ]
-    with np.errstate(all="ignore"):
-        return _piecewise(np, regimes, alpha, x)
+    return _piecewise(np, regimes, alpha, x)
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
@@ -229,8 +226,7 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
         (both, _beta_saddle),
         (np.ones(x.shape, bool), _beta_between),
     ]
-    with np.errstate(all="ignore"):
-        return _piecewise(np, regimes, x, alpha, beta)
+    return _piecewise(np, regimes, x, alpha, beta)
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:

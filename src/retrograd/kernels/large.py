@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from .fast import F32, F64, LARGE, available, loops
+from .fast import F32, F64, LARGE, available, loops, plain
 
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
 #: Rows from this length on are added up by all threads, if they are few.
@@ -32,10 +32,22 @@ class Seen(NamedTuple):
         return found if keepdims else found.squeeze(axes)
 
 
+def _suits(x: Any) -> bool:
+    """Whether there are loops for an array: a large one of NumPy's, of floats."""
+    kind = x.dtype
+    return x.__class__ is numpy.ndarray and (kind is F32 or kind is F64) and x.size >= LARGE and available()
+
+
 def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
     """``x`` as (outer, many, inner); None if it is not NumPy's, not of floats, or the axes lie apart."""
-    if x.__class__ is not numpy.ndarray or x.dtype not in (F32, F64) or x.size < LARGE or not available():
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not _suits(x):
         return None
+    if len(axes) == 1 and axes[0] >= 0 and x.flags.carray:
+        axis, shape = axes[0], x.shape
+        before, after = shape[:axis], shape[axis + 1 :]
+        return Seen(x.reshape(math.prod(before), shape[axis], math.prod(after)), (*before, 1, *after), None)
     back: tuple[int, ...] | None = None
     places = sorted(axis % x.ndim for axis in axes)
     if not x.flags.c_contiguous:
@@ -46,20 +58,24 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
     if not x.flags.carray or not places or places[-1] - places[0] + 1 != len(places):
         return None
     before, after = x.shape[: places[0]], x.shape[places[-1] + 1 :]
-    shape = math.prod(before), math.prod(x.shape[places[0] : places[-1] + 1]), math.prod(after)
-    return Seen(x.reshape(shape), (*before, *(1,) * len(places), *after), back)
+    form = math.prod(before), math.prod(x.shape[places[0] : places[-1] + 1]), math.prod(after)
+    return Seen(x.reshape(form), (*before, *(1,) * len(places), *after), back)
 
 
 def _parts(outer: int, many: int, inner: int) -> int:
     """In how many parts columns are added up, so that all threads have work."""
     across = outer * -(-inner // 1024)
-    return max(1, min(many // 512, -(-16 // across)))
+    return max(1, min(many // 64, -(-16 // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The sum over ``axes``."""
-    if x.__class__ is numpy.ndarray and not any(x.strides) and x.dtype.kind == "f":
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not any(x.strides) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         return _sum_of_equal(x, axes, keepdims)
+    if len(axes) == x.ndim and (whole := total(x)) is not None:
+        return numpy.full((1,) * x.ndim, whole, x.dtype) if keepdims else whole
     view = seen(x, axes)
     if view is None:
         return _one_after_the_other(x, axes, keepdims)
@@ -113,8 +129,8 @@ def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         loop.sum_squares_of_columns(array, middle, parts)
         found = _joined(parts, x.dtype)
     elif outer < 8 and many >= LONG:
-        rows = zip(array.reshape(outer, many), middle[:, 0], strict=True)
-        found = numpy.array([_total_of_squares(row, here) for row, here in rows], x.dtype)
+        lines = zip(array.reshape(outer, many), middle[:, 0], strict=True)
+        found = numpy.array([_total_of_squares(row, here) for row, here in lines], x.dtype)
     else:
         found = numpy.empty(outer, x.dtype)
         loop.sum_squares_of_rows(array.reshape(outer, many), middle.reshape(outer), found)
@@ -127,6 +143,8 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 def _line(x: Any) -> Any:
     """All elements as a line, in the order of memory; None if that is not possible."""
+    if _suits(x) and x.flags.carray:
+        return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
     return None if view is None else view.array.reshape(-1)
 
@@ -211,10 +229,12 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
 
 def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
     """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
-    if x.__class__ is not numpy.ndarray or x.dtype not in (F32, F64) or x.size < LARGE or not available():
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not _suits(x):
         return None
     found = []
-    for array in (x, *others):
+    for array in map(plain, (x, *others)):
         if array.__class__ is not numpy.ndarray or array.dtype is not x.dtype or array.shape != x.shape:
             return None
         if array.flags.carray:
@@ -233,7 +253,7 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
     if given is None:
         return None
-    out = numpy.empty_like(x)
+    out = numpy.empty(x.shape, x.dtype)
     getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
     return out
 

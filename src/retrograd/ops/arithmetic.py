@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from operator import iadd
 from typing import Any
 
 import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, into, looped
+from ..kernels.fast import LARGE, into, looped, negative
 from .calls import modify
-from .rules import check_divisor, check_first, kind_of, no_derivative, no_slope
+from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
@@ -18,14 +19,18 @@ from .table import pointwise, surface
 
 def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     """Add ``alpha * y`` to an array of floats, in place."""
-    if x.size < LARGE or y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
         x += y * numpy.asarray(alpha, x.dtype)
 
 
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
-    over=("alpha.__class__ is float", "add_scaled(self, other, alpha)", {"add_scaled": _add_scaled}),
+    over=(
+        "alpha.__class__ is float",
+        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
+        {"iadd": iadd, "add_scaled": _add_scaled},
+    ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
@@ -47,10 +52,12 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
+        if alpha._array.ndim:
+            raise TypeError("alpha must be a number")
         alpha = alpha.item()
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and kind in "biu":
+    if isinstance(alpha, (float, complex)) and kind in "biu":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
@@ -219,10 +226,7 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     return div_(input, other)
 
 
-@pointwise(
-    no_derivative("floor_divide"), no_derivative("floor_divide"), backward="NotImplemented",
-    refuses=("div_floor_cpu", "bc"),
-)  # fmt: skip
+@pointwise(no_slope, no_slope, backward="NotImplemented", refuses=("div_floor_cpu", "bc"))  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
@@ -257,7 +261,7 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    None, no_derivative("remainder"), name="remainder_of_number", backward="NotImplemented",
+    None, lambda F, g, self, other: -g * F.floor(self / other), name="remainder_of_number", backward="NotImplemented",
     function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
@@ -336,7 +340,7 @@ def neg(np: Any, self: Any, /) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return np.negative(self)
+    return np.negative(self) if self.size < LARGE else negative(self)
 
 
 @pointwise(

@@ -24,10 +24,10 @@ from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .reduce import sum
 from .rounding import clamp_min
-from .rules import no_derivative
 from .shape import view
 from .softmax import log_softmax_block
-from .table import op, pointwise, surface
+from .swept import swept, text_gradient
+from .table import op, pointwise, shared, surface
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
 
@@ -509,8 +509,27 @@ ctc_loss_block.derivative(
         g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity
     )
 )
-_no_more_texts = no_derivative("_ctc_loss_backward")
-ctc_loss_backward.derivative(grad_output=_no_more_texts, self=_no_more_texts)
+
+
+@shared
+def _of_texts(
+    F: Any,
+    g: Any,
+    grad_output: Any,
+    self: Any,
+    labels: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    zero_infinity: bool,
+) -> Any:
+    lab, have, want = (
+        each if isinstance(each, Tensor) else wrap(each) for each in (labels, input_lengths, target_lengths)
+    )
+    given = [grad_output, self]
+    return swept(F, lambda slope, probs: text_gradient(slope, probs, lab, have, want, zero_infinity), given, g)
+
+
+ctc_loss_backward.derivative(grad_output=_of_texts, self=_of_texts)
 
 
 def _lengths(name: str, given: Any, batch: int) -> Any:

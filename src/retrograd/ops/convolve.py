@@ -168,8 +168,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
 
 
 def _type_name(kind: Any) -> str:
-    name = dtypes.scalar_name(dtypes.of(kind))
-    return f"CPU{name}Type" if name in ("BFloat16", "ComplexFloat", "ComplexDouble") else f"torch.{name}Tensor"
+    return dtypes.old_name(dtypes.of(kind))
 
 
 def _check_shapes(

@@ -14,7 +14,7 @@ from ..kernels.fast import LARGE, looped, multiply
 from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch
-from .rules import check_parts, not_implemented, operand_kinds, real_only
+from .rules import check_parts, operand_kinds, real_only
 from .table import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
 
 F: Any = TENSORS
@@ -450,19 +450,19 @@ def atanh(np: Any, self: Any, /) -> Any:
     return np.arctanh(self)
 
 
-def _no_way_back(function: Any) -> None:
-    """In-place forms of ``function``, which PyTorch computes and can not differentiate."""
+def _in_place_too(function: Any) -> None:
+    """In-place forms of ``function``, which PyTorch computes and can not differentiate; their nodes have other numbers."""
     name = function.op.name
     node = function.op.backward[:-1] + "1"
-    refused = variant(function, backward=node, in_place_backward=node)
-    refused.derivative(self=not_implemented(f"inplace version of {name}"))
+    other = variant(function, backward=node, in_place_backward=node)
+    other.derivative(self=function.op.rules[0])
     for each in (name, f"arc{name[1:]}"):
-        form = in_place_form(refused, f"{each}_")
+        form = in_place_form(other, f"{each}_")
         surface(name=f"{each}_")(form)
 
 
 for _inverse in (asinh, acosh, atanh):
-    _no_way_back(_inverse)
+    _in_place_too(_inverse)
 
 
 @op(function=False, method=False)

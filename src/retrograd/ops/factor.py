@@ -30,7 +30,8 @@ from .matrices import (
     with_diagonal,
 )
 from .named import named
-from .table import surface
+from .swept import reflectors, swept, symmetric_factors, symmetric_product
+from .table import shared, surface
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
@@ -191,11 +192,7 @@ def geqrf_block(np: Any, self: Any, /) -> Any:
     return lapack.geqrf(np, self)
 
 
-def _no_derivative(F: Any, g: Any) -> Any:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-geqrf_block.derivative(self=_no_derivative)
+geqrf_block.derivative(self=lambda F, g, self: swept(F, reflectors, [self], g)[0])
 _Geqrf = named("geqrf", ("a", "tau"))
 
 
@@ -620,14 +617,9 @@ def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
     return lapack.by_columns(np, np.tril(factors)), pivots, info
 
 
-def _refused(name: str) -> Any:
-    def rule(F: Any, g: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return rule
-
-
-ldl_factor_block.derivative(self=_refused("linalg_ldl_factor_ex"))
+ldl_factor_block.derivative(
+    self=lambda F, g, self, pivots, hermitian: swept(F, lambda a: symmetric_factors(a, pivots, hermitian), [self], g)[0]
+)
 _LdlFactor = named("linalg_ldl_factor", ("LD", "pivots"))
 _LdlFactorEx = named("linalg_ldl_factor_ex", ("LD", "pivots", "info"))
 
@@ -660,8 +652,20 @@ def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool)
     return lapack.ldl_solve(np, self, pivots, B, hermitian)
 
 
-_ldl_refused = _refused("linalg_ldl_solve")
-ldl_solve_block.derivative(self=_ldl_refused, B=_ldl_refused)
+def _solved(matrix: Tensor, right: Tensor) -> Tensor:
+    factors, pivots = lu_factor(matrix)
+    return lu_solve(factors, pivots, right)
+
+
+@shared
+def _ldl_solve_rule(F: Any, g: Any, self: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
+    def program(factors: Tensor, right: Tensor) -> Tensor:
+        return _solved(symmetric_product(factors, pivots, hermitian), right)
+
+    return swept(F, program, [self, B], g)
+
+
+ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:

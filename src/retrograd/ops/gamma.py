@@ -19,6 +19,11 @@ def _check(name: str, alpha: Any) -> None:
         raise dtypes.unsupported(name, alpha.dtype)
 
 
+def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
+    """What ``draw`` draws on the CPU, whose generator it is."""
+    return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
+
+
 @pointwise(
     not_implemented("_standard_gamma_grad"), not_implemented("_standard_gamma_grad"),
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
@@ -32,7 +37,7 @@ def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Gamma numbers of rate 1."""
     _check("gamma_cpu", self)
-    return draws.standard_gamma(stream, self)
+    return _drawn(np, draws.standard_gamma, stream, self)
 
 
 standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamma_grad(self, out))
@@ -55,7 +60,7 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Numbers that add up to one along the last dimension."""
     _check("dirichlet", self)
-    return draws.dirichlet(stream, self)
+    return _drawn(np, draws.dirichlet, stream, self)
 
 
 dirichlet_block.derivative(self=_dirichlet_rule)

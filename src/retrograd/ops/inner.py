@@ -8,18 +8,21 @@ import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.views import Geometry, type_string
+from ..kernels.fast import LARGE, looped
 from ..kernels.summing import summed
 from .table import op, pointwise
 
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline=("self.dtype is not dtype.numpy", "self.astype(dtype.numpy)"),
+    inline=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
+    if self.size >= LARGE and (large := looped("copy", self, kind=dtype.numpy)) is not None:
+        return large
     return self.astype(dtype.numpy)
 
 

@@ -558,6 +558,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     before = numpy.less_equal if with_replacement else numpy.less
     mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))
     mask = mask if r > 1 else wrap(numpy.ones(input._array.shape, bool))
+    if innermost((input,)) is not None:  # how many there are does not depend on the numbers, so that slices agree
+        return stack([each[wrap(numpy.nonzero(mask._array)[k])] for k, each in enumerate([input] * r)], 1)
     return stack([each.masked_select(mask) for each in grids], 1)
 
 

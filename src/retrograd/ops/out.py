@@ -130,6 +130,8 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
         return "aminmax"
     if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
         return "maximum"
+    if key in ("nansum", "nanmean") and read[0].dtype.category < dtypes.FLOATING:
+        return "sum"
     if key == "mean" and dim is not None:
         return "std"
     if key in ("matmul", "linalg.matmul"):
@@ -185,15 +187,10 @@ def _error(said: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
     names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
     names |= {"int32": str(result.name == "int32")}
-    names |= {"type_result": _old_name(result), "type_out": _old_name(out)}
+    names |= {"type_result": dtypes.old_name(result), "type_out": dtypes.old_name(out)}
     kinds: dict[str, Any] = {"": RuntimeError, "Type": TypeError, "NotImplemented": NotImplementedError}
     error: Exception = kinds[kind](text.format(**names))
     return error
-
-
-def _old_name(each: dtypes.dtype) -> str:
-    scalar = dtypes.scalar_name(each)
-    return f"CPU{scalar}Type" if scalar == "Bool" or each.is_complex else f"torch.{scalar}Tensor"
 
 
 @cache

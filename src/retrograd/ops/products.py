@@ -7,6 +7,7 @@ complex matrices alike, so the blocks here are declared ``holomorphic=False`` an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,8 @@ from ..core.where import warn
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .matrices import into
-from .promote import broadcast_error
+from .promote import broadcast_error, mismatch
+from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -470,6 +472,32 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
     return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
+
+
+def _wrong_place(name: str) -> Callable[[dict[str, Any]], Exception | None]:
+    """What is said of a tensor to which a product of another shape shall be added in place."""
+
+    def instead(given: dict[str, Any]) -> Exception | None:
+        x, first, second = (each._array.shape for each in list(given.values())[:3])
+        if name == "addr_":
+            if len(x) != 2:
+                return RuntimeError(f"2D tensor expected, got {len(x)}D tensor for input")
+            if len(first) == len(second) == 1 and x != first + second:
+                return RuntimeError(f"size mismatch, input: {list(x)}, v1: {list(first)}, v2: {list(second)}")
+            return None
+        fits = len(first) == {"addmm_": 2, "addmv_": 2, "baddbmm_": 3}[name] and first[-1] == second[-2:][0]
+        target = (*first[:-1], *second[-1:]) if len(first) == len(second) else first[:-1]
+        broadcast = name == "addmm_" or (len(x) <= len(target) and mismatch(x, target) is None)
+        if not fits or x == target or not broadcast or (name == "addmv_" and len(x) > 1):
+            return None
+        return RuntimeError(
+            f"Bad in-place call: input tensor size {list(x)} and output tensor size {list(target)} should match"
+        )
+
+    return instead
+
+
+INSTEAD.update((name, _wrong_place(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:

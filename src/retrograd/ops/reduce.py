@@ -557,7 +557,9 @@ def norm(
     tensor(5.)
     """
     if p == "nuc":
-        return F.svdvals(input).sum(-1, keepdim)
+        if dim is not None and (isinstance(dim, int) or len(dim) != 2):
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
+        return F.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if input.dtype.category < dtypes.FLOATING and dtype is None:

@@ -47,11 +47,20 @@ def explain(
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is None:
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
+    if said is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
+        said = _given_on_said(name, target, args, named)
     if said is not None:
         return TypeError(said)
+    given = {**dict(zip(values, args, strict=False)), **named}
+    if (instead := INSTEAD.get(name)) is not None and (other := instead(given)) is not None:
+        return other
     if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
         return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
-    return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+    return _leaked(error, name, given)
+
+
+#: What to ask first about the arguments of a public function whose call failed, where its own error is not PyTorch's.
+INSTEAD: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
 def _as_given(
@@ -153,6 +162,42 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
     return str(error).replace(f"{target.__qualname__}()", f"{name}()", 1)
 
 
+#: What functions that PyTorch has in Python give on to those that parse arguments.
+GIVEN_ON = {
+    "batch_norm": "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps)",
+    "celu": "celu(Tensor input, Number alpha)",
+    "cross_entropy": "cross_entropy_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "float label_smoothing)",
+    "elu": "elu(Tensor input, Number alpha)",
+    "embedding": "embedding(Tensor weight, Tensor indices)",
+    "hardshrink": "hardshrink(Tensor input, Number lambd)",
+    "hardtanh": "hardtanh(Tensor input, Number min_val, Number max_val)",
+    "layer_norm": "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)",
+    "leaky_relu": "leaky_relu(Tensor input, Number negative_slope)",
+    "log_softmax": "log_softmax(int dim)",
+    "pad": "pad(Tensor input, int[] pad)",
+    "softmax": "softmax(int dim)",
+    "threshold": "threshold(Tensor input, Number threshold, Number value)",
+    "unflatten": "unflatten(int dim, int[] sizes)",
+}
+#: Arguments that go by other names there, or are given as something else.
+GIVEN_AS = {"indices": "input", "reduction": ""}
+
+
+def _given_on_said(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """What is said of arguments that are given on to a function which parses them."""
+    bound = inspect.signature(target).bind(*args, **named)
+    bound.apply_defaults()
+    line = signatures.Signature(GIVEN_ON[name])
+    given = [bound.arguments.get(GIVEN_AS.get(each.name, each.name), 0) for each in line.parameters]
+    try:
+        line.check(tuple(given), {})
+    except signatures.Misfit as misfit:
+        return str(misfit)
+    return None
+
+
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
     while frame is not None and (
@@ -233,6 +278,13 @@ def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
     """Lines for a call with ``out=``, which methods do not have."""
     if space == "Tensor":
         return ["        if 'out' in _named: raise TypeError"]
+    if "out" in names:  # which may stand without a name here; what comes after it is given by name
+        before, after = names[: names.index("out")], names[names.index("out") :]
+        return [
+            "        if out is not None:",
+            f"            _named = {{**_named, {', '.join(f'{each!r}: {each}' for each in after)}}}",
+            f"            return _into(_call, _space, _name, [{', '.join(before)}], _named)",
+        ]
     given = "".join(f"{each}, " for each in names)
     return [
         "        if _named and _named.get('out') is not None:",

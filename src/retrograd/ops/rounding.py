@@ -12,7 +12,7 @@ from ..core.dtypes import converted
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE, looped
 from .calls import check_cast, modify
-from .rules import check_first, kind_of, no_complex, no_derivative, no_slope, operand_kinds, real_only
+from .rules import check_first, kind_of, no_complex, no_slope, operand_kinds, real_only
 from .table import op, pointwise, surface
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def _check_step(input: Any, values: Any) -> None:
 
 
 @pointwise(
-    no_derivative("heaviside"), no_derivative("heaviside"), backward="NotImplemented", check=_check_step, numbers=False,
+    no_slope, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     """0 for negative elements, 1 for positive ones, and the element of ``values`` for 0."""

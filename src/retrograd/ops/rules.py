@@ -18,15 +18,6 @@ def no_slope(F: Any, g: Any) -> Any:
     return F.zeros_as(g)
 
 
-def no_derivative(name: str) -> Callable[..., Any]:
-    """The rule of an operation through which PyTorch lets nobody go backward: it raises."""
-
-    def refuse(F: Any, g: Any) -> None:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
 def not_implemented(what: str) -> Callable[..., Any]:
     """The rule by one tensor of an operation that PyTorch can differentiate by the others only: it raises."""
 

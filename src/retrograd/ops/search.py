@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -24,6 +25,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     tensor([[1],
             [2]])
     """
+    if as_tuple.__class__ is not bool:
+        raise TypeError("as_tuple must be a bool")
     if as_tuple:
         found = nonzero(input if input._array.ndim else input.unsqueeze(0))
         return unbind(found, 1)
@@ -97,8 +100,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 # -- Without repetition ----------------------------------------------------------------------------------------------
 
 
-def _once(name: str, backward: str, shown: str) -> Any:
-    """The block ``name``, whose gradient PyTorch refuses when it is asked for."""
+def _once(name: str, backward: str) -> Any:
+    """The block ``name``; PyTorch refuses its gradient when it is asked for."""
 
     def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
         return (_runs if "consecutive" in name else _distinct)(np, self, dim)
@@ -109,11 +112,18 @@ def _once(name: str, backward: str, shown: str) -> Any:
         backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
     )(kernel)
 
-    def refuse(F: Any, g: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{shown}' is not implemented.")
-
-    made.derivative(self=refuse)
+    made.derivative(self=_evenly)
     return made
+
+
+def _evenly(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
+    """Each of several equal elements (or slices) has the same share of the gradient."""
+    axis = 0 if dim is None else dim
+    whole = (math.prod(self_shape),) if dim is None else self_shape
+    share = F.index_select_block(
+        g / F.reshape(counts, (-1,) + (1,) * (len(whole) - axis - 1)), F.reshape(inverse, (-1,)), axis
+    )
+    return F.reshape(share, self_shape)
 
 
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
@@ -164,9 +174,9 @@ def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
 
 
-_unique = _once("unique_block", "Unique2Backward0", "_unique2")
-_unique_dim = _once("unique_dim_block", "UniqueDimBackward0", "unique_dim")
-_consecutive = _once("unique_consecutive_block", "UniqueConsecutiveBackward0", "unique_consecutive")
+_unique = _once("unique_block", "Unique2Backward0")
+_unique_dim = _once("unique_dim_block", "UniqueDimBackward0")
+_consecutive = _once("unique_consecutive_block", "UniqueConsecutiveBackward0")
 
 
 def _chosen(found: Any, return_inverse: bool, return_counts: bool) -> Any:
@@ -338,6 +348,8 @@ def isin(
         kwargs.get("element") if elements is None else elements,
         kwargs.get("test_element") if test_elements is None else test_elements,
     ]
+    if not all(isinstance(each, (Tensor, bool, int, float, complex, numpy.generic)) for each in given):
+        raise TypeError("elements must be Tensors or numbers")
     if not any(isinstance(each, Tensor) for each in given):
         raise TypeError("one of the two is a tensor")
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]

@@ -13,12 +13,11 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from ..kernels import polynomials
+from ..kernels import moments, polynomials
 from ..kernels import special as kernels
 from ..kernels.fast import LARGE, looped
 from ..kernels.special import special
 from .calls import modify
-from .rules import not_implemented
 from .table import op, pointwise, surface
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -143,6 +142,21 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     return modify(mvlgamma_block.op, (input,), (p,))
 
 
+@pointwise(
+    lambda F, g, self, other, n: g * _moment_by_order(F, self, other, n),
+    lambda F, g, self, other, n: _igamma_slope(F, g, self, other) * (F.log(other) - F.digamma(self)) ** n,
+    function=False, method=False, in_place=False, numbers=False,
+)  # fmt: skip
+def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
+    """``E[(ln T - ψ(a))ⁿ; T < x]`` for T of the gamma distribution of order ``self``, and x in ``other``."""
+    return moments.gamma_moment(np, self, other, n)
+
+
+def _moment_by_order(F: Any, a: Any, x: Any, n: int) -> Any:
+    below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
+    return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
+
+
 def _igamma_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
@@ -155,7 +169,7 @@ def _at_the_ends(np: Any, order: Any, x: Any, found: Any, at_zero: int, at_infin
 
 
 @pointwise(
-    not_implemented("igamma: input"), _igamma_slope, refuses=("igamma_cpu", "bic"), numbers=False,
+    lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_slope, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igamma(np: Any, self: Any, other: Any, /) -> Any:
     """The regularized lower incomplete gamma function: of order ``self``, integrated up to ``other``."""
@@ -163,7 +177,8 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    not_implemented("igammac: input"), lambda F, g, self, other: -_igamma_slope(F, g, self, other),
+    lambda F, g, self, other: -g * F.gamma_moment(self, other, 1),
+    lambda F, g, self, other: -_igamma_slope(F, g, self, other),
     refuses=("igammac_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igammac(np: Any, self: Any, other: Any, /) -> Any:
@@ -449,8 +464,21 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
     return special(np, "xlog1py", self, other)
 
 
+@pointwise(
+    lambda F, g, self, other, n: -g * F.zeta_sum(self, other, n + 1),
+    lambda F, g, self, other, n: g * (
+        (n * F.zeta_sum(self + 1, other, n - 1) if n else 0) - self * F.zeta_sum(self + 1, other, n)
+    ),
+    function=False, method=False, in_place=False,
+)  # fmt: skip
+def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
+    """The sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0."""
+    x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
+    return moments.zeta_sum(np, x, q, n)
+
+
 @_of_two(
-    not_implemented("zeta"),
+    lambda F, g, self, other: -g * F.zeta_sum(self, other, 1),
     lambda F, g, self, other: g * (-self * F.special_zeta_tensor(self + 1, other)),
     name="special_zeta", backward="SpecialZeta", refuses="zeta_cpu", kinds="hc",
 )  # fmt: skip

@@ -15,7 +15,8 @@ from .arithmetic import div, mul, sub
 from .calls import write_array
 from .create import made, place_of, scalar_tensor
 from .elementary import sqrt
-from .interpret import slicewise
+from .interpret import innermost, slicewise
+from .join import where_
 from .linalg import mm
 from .named import named
 from .parts import complex_pair, imag, real
@@ -184,14 +185,17 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         a = _weights("aweights", aweights, count, "floating point", aweights.dtype.category == dtypes.FLOATING)
         w = a if w is None else mul(w, a)
     total = wrap(numpy.asarray(count)) if w is None else sum(w)
-    if w is not None and not bool(total):
+    sliced = innermost((total,)) is not None  # vmap: nothing is decided by numbers
+    if w is not None and not sliced and not bool(total):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     average = div(sum(rows if w is None else mul(rows, w), 1), total)
     if aweights is not None and correction != 0:
         left = sub(total, div(mul(sum(mul(w, aweights)), correction), total))
     else:
         left = sub(total, correction)
-    if bool(left <= 0):
+    if sliced:
+        left = where_(left <= 0, mul(left, 0), left)
+    elif bool(left <= 0):
         warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
         )  # fmt: skip

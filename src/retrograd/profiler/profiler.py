@@ -12,7 +12,7 @@ from ..autograd import profiler as autograd_profiler
 from ..autograd.profiler_util import EventList, ProfilerActivity
 from ..core import devices
 from ..core.absent import absent, listed
-from ..core.where import mark_package, warn
+from ..core.where import warn
 
 PROFILER_STEP_NAME = "ProfilerStep"
 
@@ -364,4 +364,3 @@ __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-mark_package()

@@ -29,6 +29,9 @@ class Loop:
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
         self.function, self.flags = function, flags
         self.__doc__ = function.__doc__
+        names = function.__code__.co_varnames
+        #: The places of arguments in which a number may stand for an array of equal elements: those called g or h.
+        self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
     def __call__(self, first: Any, *rest: Any) -> None:
         if RUNNING.simple:

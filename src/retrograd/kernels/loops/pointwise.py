@@ -57,6 +57,12 @@ def subtract_from(x: Any, y: Any, out: Any) -> None:
 
 
 @loop
+def divide_from(x: Any, y: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = y / x[i]
+
+
+@loop
 def multiply(x: Any, y: Any, out: Any) -> None:
     for i in prange(x.size):
         out[i] = x[i] * y[i]
@@ -192,9 +198,10 @@ def leaky_relu_backward(g: Any, x: Any, slope: Any, out: Any) -> None:
 
 
 @loop
-def choose(x: Any, y: Any, condition: Any, out: Any) -> None:
+def choose(g: Any, h: Any, condition: Any, out: Any) -> None:
     for i in prange(out.size):
-        out[i] = at(x, i) if condition[i] else at(y, i)
+        first, second = at(g, i), at(h, i)  # both are read whatever the condition, so that lanes run side by side
+        out[i] = first if condition[i] else second
 
 
 @loop

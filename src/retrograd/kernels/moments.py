@@ -1,0 +1,114 @@
+"""Derivatives of special functions by their order, in families that differentiation does not leave.
+
+By its order ``a`` the regularized incomplete gamma function has the derivative that a truncated moment is:
+
+    M_n(a, x) = E[(ln T - ψ(a))^n; T < x]  for T of the gamma distribution of order a, with
+    ∂M_n/∂a = M_{n+1} - n ψ'(a) M_{n-1},  and M_0 the function itself.
+
+They are integrated by Gauss and Legendre's rule over ln T, from where the density is as good as zero to x, or from x on if
+that is shorter. Hurwitz's zeta function has Z_n(x, q), the sums of ``ln(q+k)^n (q+k)^-x`` over k from 0, with
+``∂Z_n/∂x = -Z_{n+1}`` and ``∂Z_n/∂q = n Z_{n-1}(x+1, q) - x Z_n(x+1, q)``; they are summed by Euler and Maclaurin's formula.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy
+
+from .special import special
+
+NODES = 96
+NOTHING = 46.0  # e to the minus this is as good as zero
+
+
+@cache
+def _rule() -> list[tuple[float, float]]:
+    """The nodes and weights of Gauss and Legendre's rule on [-1, 1]."""
+    nodes, weights = numpy.polynomial.legendre.leggauss(NODES)
+    return list(zip(nodes.tolist(), weights.tolist(), strict=True))
+
+
+def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
+    """``M_n(a, x)``; a zero at x = 0, nan for an order that is not positive."""
+    wide_a, wide_x = (each.astype(np.float64) for each in np.broadcast_arrays(a, x))
+    mean, scale = special(np, "digamma", wide_a), special(np, "gammaln", wide_a)
+    top, peak = np.log(wide_x), np.log(wide_a)
+    below = top <= peak
+    start = np.where(below, np.minimum(top, peak), np.maximum(top, peak))
+    end = _edge(np, wide_a, start, np.where(below, -1.0, 1.0))
+    middle, half = (start + end) / 2, np.abs(end - start) / 2
+    total = np.zeros_like(wide_a)
+    for node, weight in _rule():
+        y = middle + half * node
+        total += weight * np.exp(wide_a * y - np.exp(y) - scale) * (y - mean) ** n
+    found = np.where(below, total * half, _whole(np, wide_a, n) - total * half)
+    found = np.where(wide_x == np.inf, _whole(np, wide_a, n), np.where(wide_x == 0, 0.0, found))
+    return np.where((wide_a > 0) & (wide_x >= 0), found, np.nan).astype(a.dtype)
+
+
+def _edge(np: Any, a: Any, start: Any, side: Any) -> Any:
+    """Where, on one side of ``start``, the density of ln T has fallen to nothing."""
+    height = a * start - np.exp(start)
+    near, far = np.zeros_like(a), NOTHING * (1 / a + 1 / np.sqrt(a) + 1)
+    for _ in range(50):
+        middle = (near + far) / 2
+        y = start + side * middle
+        inside = height - (a * y - np.exp(y)) < NOTHING
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    return start + side * far
+
+
+def _whole(np: Any, a: Any, n: int) -> Any:
+    """The moment over all T, by the cumulants, which are the polygamma functions."""
+    moments = [np.ones_like(a), np.zeros_like(a)]
+    for order in range(2, n + 1):
+        found = np.zeros_like(a)
+        for k in range(2, order + 1):
+            sign = (-1.0) ** k * math.factorial(k - 1)
+            found = (
+                found + math.comb(order - 1, k - 1) * sign * special(np, "zeta", np.float64(k), a) * moments[order - k]
+            )
+        moments.append(found)
+    return moments[n]
+
+
+TERMS, CORRECTIONS = 40, 12
+
+
+@cache
+def _bernoulli() -> list[float]:
+    """``B_2j / (2j)!`` for j from 1."""
+    numbers = [Fraction(1)]
+    for m in range(1, 2 * CORRECTIONS + 1):
+        numbers.append(-sum((math.comb(m + 1, k) * numbers[k] for k in range(m)), Fraction(0)) / (m + 1))
+    return [float(numbers[2 * j] / math.factorial(2 * j)) for j in range(1, CORRECTIONS + 1)]
+
+
+def zeta_sum(np: Any, x: Any, q: Any, n: int) -> Any:
+    """``Z_n(x, q)`` for x > 1 and q > 0, else nan."""
+    wide_x, wide_q = (each.astype(np.float64) for each in np.broadcast_arrays(x, q))
+    total = np.zeros_like(wide_x)
+    for k in range(TERMS):
+        t = wide_q + k
+        total += np.log(t) ** n * t**-wide_x
+    t = wide_q + TERMS
+    log = np.log(t)
+    total += log**n * t**-wide_x / 2
+    for i in range(n + 1):
+        total += math.perm(n, i) * log ** (n - i) * t ** (1 - wide_x) / (wide_x - 1) ** (i + 1)
+    # The derivative of order m of the term is t^(-x-m) times a polynomial of the logarithm.
+    slopes = [np.zeros_like(wide_x) for _ in range(n)] + [np.ones_like(wide_x)]
+    for m in range(2 * CORRECTIONS - 1):
+        raised = [(i + 1) * slopes[i + 1] for i in range(n)] + [np.zeros_like(wide_x)]
+        slopes = [up - (wide_x + m) * each for up, each in zip(raised, slopes, strict=True)]
+        if m % 2 == 0:
+            polynomial = sum(each * log**i for i, each in enumerate(slopes))
+            total -= _bernoulli()[m // 2] * polynomial * t ** (-wide_x - m - 1)
+    return np.where((wide_x > 1) & (wide_q > 0), total, np.nan).astype(x.dtype)
+
+
+__all__ = ["gamma_moment", "zeta_sum"]
