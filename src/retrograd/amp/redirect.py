@@ -29,16 +29,21 @@ class Detour:
     """A function with its own code and with the one that calls ``detour(plain, args, kwargs)``."""
 
     def __init__(self, function: FunctionType, detour: Callable[..., Any]) -> None:
-        self.function, self.own = function, function.__code__
-        plain = FunctionType(
-            self.own, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        self.function = function
+        self.plain = plain = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
-        plain.__kwdefaults__ = function.__kwdefaults__
-        self.other = _code(self.own, function, lambda args, kwargs: detour(plain, args, kwargs))
+        self.other = _code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
 
     def use(self, detour: bool) -> None:
-        """Take the detour from now on, or not."""
-        self.function.__code__ = self.other if detour else self.own
+        """Take the detour from now on, or not. Others exchange code, too: what is there now is what is put back."""
+        function, plain = self.function, self.plain
+        if not detour and function.__code__ is self.other:
+            function.__code__ = plain.__code__
+        elif detour and function.__code__ is not self.other:
+            plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+            plain.__code__ = function.__code__
+            function.__code__ = self.other
 
 
 def _code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
