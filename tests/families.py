@@ -78,7 +78,7 @@ PLACES = {
     "torch.autograd": "autograd", "torch.autograd.functional": "autograd", "torch.autograd.graph": "autograd",
     "torch.cuda": "cuda", "torch.nn": "nn", "torch.nn.init": "nn", "torch.nn.utils": "nn", "torch.nn.utils.rnn": "nn",
     "torch.nn.utils.parametrize": "nn", "torch.nn.utils.parametrizations": "nn", "torch.cpu": "cuda",
-    "torch.accelerator": "cuda", "torch.amp": "backends", "torch.utils.benchmark": "backends", "torch.testing": "backends", "torch.compiler": "backends", "torch.jit": "backends", "torch.backends.cuda": "backends", "torch.backends.mps": "backends",
+    "torch.accelerator": "cuda", "torch.amp": "backends", "torch.nn.attention": "nn", "torch.nn.grad": "nn", "torch.nn.utils.prune": "nn", "torch.functional": "backends", "torch.utils.benchmark": "backends", "torch.testing": "backends", "torch.compiler": "backends", "torch.jit": "backends", "torch.backends.cuda": "backends", "torch.backends.mps": "backends",
     "torch.backends.cpu": "backends", "torch.backends.nnpack": "backends", "torch.backends.cusparselt": "backends",
     "torch.distributions": "distributions", "torch.distributions.constraint_registry": "distributions",
     "torch.distributions.constraints": "distributions", "torch.distributions.kl": "distributions",

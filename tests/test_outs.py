@@ -75,6 +75,7 @@ def test_sums_are_calculated_in_the_dtype_of_their_output() -> None:
     x = torch.tensor([0.75, 0.75])
     assert torch.sum(x, 0, out=torch.zeros((), dtype=torch.int64)).item() == 0
     assert torch.cumsum(x, 0, out=torch.zeros(2, dtype=torch.int64)).tolist() == [0, 0]
+    assert torch.nansum(torch.tensor([1, 2]), out=torch.zeros((), dtype=torch.int64)).item() == 3
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got float instead"):
         torch.sum(x, 0, dtype=torch.float64, out=torch.zeros(()))
 

@@ -95,7 +95,7 @@ def test_places_that_lie_outside() -> None:
     index = torch.zeros(200, 200, dtype=torch.int64)
     index[3, 4] = 200
     before = x.clone()
-    for call in (lambda: x.gather(1, index), lambda: x.scatter_add_(1, index, x), lambda: x[index]):
+    for call in (lambda: x.gather(1, index), lambda: x.scatter_add_(1, index, before), lambda: x[index]):
         with pytest.raises((RuntimeError, IndexError), match="200"):
             call()
     assert torch.equal(x, before)

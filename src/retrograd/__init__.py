@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING:
         cuda,
         fft,
         func,
+        functional,
         jit,
         linalg,
         mps,
@@ -68,11 +69,14 @@ if _typing.TYPE_CHECKING:
         nn,
         optim,
         random,
+        return_types,
         serialization,
         signal,
         special,
+        storage,
         testing,
         torch_version,
+        types,
         utils,
         version,
         xpu,
@@ -121,8 +125,9 @@ _COMING = {
 }  # fmt: skip
 _PARTS = (
     "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
-    "distributions", "fft", "func", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "testing", "torch_version", "utils", "version", "xpu",
+    "distributions", "fft", "func", "functional", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler",
+    "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

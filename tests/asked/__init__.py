@@ -5,6 +5,7 @@ the warnings. The lines of a topic run one after the other, so that what one set
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
 from pathlib import Path
@@ -29,7 +30,7 @@ def entered(context: Any) -> Any:
 def answers(torch: Any, topic: str) -> list[list[Any]]:
     """For each line what it shows and what it warns of."""
     space = {
-        "torch": torch, "entered": entered, "nn": torch.nn, "F": torch.nn.functional,
+        "torch": torch, "entered": entered, "part": lambda name: importlib.import_module(f"{torch.__name__}.{name}"), "nn": torch.nn, "F": torch.nn.functional,
         "x": torch.arange(6.0).reshape(2, 3), "i": torch.arange(3), "w": torch.ones(3, 2, requires_grad=True),
     }  # fmt: skip
     return [[line, *_answer(line, space)] for line in lines(topic)]

@@ -9,7 +9,7 @@ from typing import Any
 from .. import settings
 from ..core import devices
 from ..core.absent import absent, listed
-from ..core.flags import Flag, Group, Precision, flagged
+from ..core.flags import ATTENTION, Flag, Group, Precision, flagged
 from ..core.where import warn
 
 
@@ -50,57 +50,55 @@ matmul = Group(
 
 # -- Ways to compute attention: there is one, whatever is enabled -----------------------------------------------------
 
-_ways = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduced": False}
-
 
 def flash_sdp_enabled() -> bool:
     """What :func:`enable_flash_sdp` has set."""
-    return _ways["flash"]
+    return ATTENTION["flash"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
     """Allow a way to compute attention on GPUs, which is not here."""
-    _ways["flash"] = enabled
+    ATTENTION["flash"] = enabled
 
 
 def mem_efficient_sdp_enabled() -> bool:
     """What :func:`enable_mem_efficient_sdp` has set."""
-    return _ways["mem_efficient"]
+    return ATTENTION["mem_efficient"]
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
     """Allow a way to compute attention on GPUs, which is not here."""
-    _ways["mem_efficient"] = enabled
+    ATTENTION["mem_efficient"] = enabled
 
 
 def math_sdp_enabled() -> bool:
     """What :func:`enable_math_sdp` has set."""
-    return _ways["math"]
+    return ATTENTION["math"]
 
 
 def enable_math_sdp(enabled: bool) -> None:
     """Allow attention by products and softmax; it is computed in all cases."""
-    _ways["math"] = enabled
+    ATTENTION["math"] = enabled
 
 
 def cudnn_sdp_enabled() -> bool:
     """What :func:`enable_cudnn_sdp` has set."""
-    return _ways["cudnn"]
+    return ATTENTION["cudnn"]
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
     """Allow a way to compute attention on GPUs, which is not here."""
-    _ways["cudnn"] = enabled
+    ATTENTION["cudnn"] = enabled
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
     """What :func:`allow_fp16_bf16_reduction_math_sdp` has set."""
-    return _ways["reduced"]
+    return ATTENTION["reduced"]
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
     """Allow sums of short floats in short floats, which are not made."""
-    _ways["reduced"] = enabled
+    ATTENTION["reduced"] = enabled
 
 
 def is_flash_attention_available() -> bool:
@@ -118,12 +116,12 @@ def sdp_kernel(
         "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
     )
-    before = dict(_ways)
-    _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    before = dict(ATTENTION)
+    ATTENTION.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
         yield
     finally:
-        _ways.update(before)
+        ATTENTION.update(before)
 
 
 __all__ = [

@@ -87,3 +87,7 @@ class Group:
         if name not in self._flags:
             raise AttributeError(f"Unknown attribute {name}")
         self._flags[name].__set__(self, value)
+
+
+#: Ways to compute attention that are allowed; there is one here, whatever they say.
+ATTENTION = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "overrideable": True, "reduced": False}

@@ -80,6 +80,7 @@ LEFT_OUT = {
         backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
         accelerator\.Graph
         (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
+        nn\.attention\.\w*(flash|WARN)\w*
         cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig

@@ -130,6 +130,8 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
         return "aminmax"
     if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
         return "maximum"
+    if key in ("nansum", "nanmean") and read[0].dtype.category < dtypes.FLOATING:
+        return "sum"
     if key == "mean" and dim is not None:
         return "std"
     if key in ("matmul", "linalg.matmul"):

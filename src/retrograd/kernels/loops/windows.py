@@ -34,7 +34,13 @@ def _copy(row: Any, source: Any, stride: Any) -> None:
             row[k] = source[k]
     else:
         for k in range(row.size):
-            row[k] = source[k * stride]
+            row[k] = source[numpy.uintp(k) * numpy.uintp(stride)]
+
+
+@njit(inline="always")
+def _clear(row: Any) -> None:
+    for k in range(row.size):  # row[:] = 0 takes longer for a short one
+        row[k] = 0
 
 
 @njit(inline="always")
@@ -45,7 +51,7 @@ def _hand_back(row: Any, target: Any, stride: Any, weight: Any) -> None:
             target[k] += weight * row[k]
     else:
         for k in range(row.size):
-            target[k * stride] += weight * row[k]
+            target[numpy.uintp(k) * numpy.uintp(stride)] += weight * row[k]
 
 
 # Note [Shifted images]. With stride 1 and padding such that images keep their width, what a place of the kernel sees of an
@@ -102,11 +108,13 @@ def columns(x: Any, how: Any, begin: Any, out: Any) -> None:
             for r in range(rows):
                 row, y = out[c, i, j, n, r], top + r * how[0]
                 if y < 0 or y >= x.shape[2]:
-                    row[:] = 0
+                    _clear(row)
                     continue
-                row[:first] = 0
+                if first > 0:
+                    _clear(row[:first])
                 _copy(row[first:last], x[n, c, y, first * how[1] + start :], how[1])
-                row[last:] = 0
+                if last < width:
+                    _clear(row[last:])
 
 
 @loop
@@ -158,10 +166,20 @@ def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
+@njit(inline="always")
+def _move(row: Any, to: Any) -> None:
+    for k in range(row.size):
+        to[k] = row[k]
+
+
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
     """Fill the flat images."""
     flat[:] = 0
+    if how[0] == 1 and how[1] == 1:
+        for r in range(image.shape[0]):
+            _move(image[r], flat[0, (r + how[2]) * width + how[3] :])
+        return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
         for side in range(how[1]):
@@ -169,17 +187,18 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
             begin = at // how[0] * width + (first + how[3]) // how[1]
             part = row[first:]
             target = flat[at % how[0] * how[1] + side, begin : begin + (part.size + how[1] - 1) // how[1]]
-            if how[1] == 1:
-                for k in range(target.size):
-                    target[k] = part[k]
-            else:
-                for k in range(target.size):
-                    target[k] = part[k * how[1]]
+            for k in range(target.size):
+                target[k] = part[numpy.uintp(k) * numpy.uintp(how[1])]
 
 
 @njit
 def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
     """The inverse of :func:`_lay_out`."""
+    if how[0] == 1 and how[1] == 1:
+        for r in range(image.shape[0]):
+            begin = (r + how[2]) * width + how[3]
+            _move(flat[0, begin : begin + image.shape[1]], image[r])
+        return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
         for side in range(how[1]):
@@ -188,15 +207,15 @@ def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
             target = row[first:]
             source = flat[at % how[0] * how[1] + side, begin : begin + (target.size + how[1] - 1) // how[1]]
             for k in range(source.size):
-                target[k * how[1]] = source[k]
+                target[numpy.uintp(k) * numpy.uintp(how[1])] = source[k]
 
 
 @njit
 def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
     """The rows of an output as they lie in a flat image, zeros between them."""
-    line[:] = 0
+    _clear(line)
     for r in range(y.shape[0]):
-        line[r * width : r * width + y.shape[1]] = y[r]
+        _move(y[r], line[r * width :])
 
 
 @loop
@@ -226,7 +245,7 @@ def direct(x: Any, w: Any, how: Any, y: Any) -> None:
                             line[k] += a * seen[k]
                         j += 1
         for r in range(y.shape[2]):
-            y[n, o, r] = line[r * width : r * width + y.shape[3]]
+            _move(line[r * width : r * width + y.shape[3]], y[n, o, r])
 
 
 @loop
@@ -315,7 +334,7 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
     for k in range(best.size):
-        each, old, kept = source[k * step], best[k], where[k]
+        each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
         larger = (each > old) | (each != each)
         best[k] = each if larger else old
         where[k] = place + k * step if larger else kept
