@@ -84,6 +84,11 @@ def loop(function: Callable[..., None]) -> Loop:
     return Loop(function, EXACT)
 
 
+def loop_as_written(function: Callable[..., None]) -> Loop:
+    """Compile a loop that rounds wherever NumPy would: its results are those of the same steps on arrays."""
+    return Loop(function, frozenset())
+
+
 def loop_of_sums(function: Callable[..., None]) -> Loop:
     """Compile a loop in which sums may be added up in any order."""
     return Loop(function, SUMS)

@@ -1,4 +1,7 @@
-"""Loops of optimisers: a step of every element in one pass over a parameter, its gradient and its state."""
+"""Loops of optimisers: a step of every element in one pass over a parameter, its gradient and its state.
+
+They do what the rules in ``optim/`` say, in the same order, so that a large parameter moves as its elements alone would.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Any
 
 from numba import prange
 
-from .compile import loop
+from .compile import loop_as_written
 from .scalars import like
 
 
-@loop
+@loop_as_written
 def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
     for i in prange(param.size):
         slope = sign * grad[i]
@@ -20,7 +23,7 @@ def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
         param[i] -= rate * slope
 
 
-@loop
+@loop_as_written
 def momentum(
     param: Any, grad: Any, velocity: Any, sign: Any, decay: Any, rate: Any, kept: Any, added: Any, ahead: Any
 ) -> None:
@@ -34,7 +37,7 @@ def momentum(
         param[i] -= rate * (slope + ahead * speed if ahead != 0 else speed)
 
 
-@loop
+@loop_as_written
 def adam(
     param: Any, grad: Any, mean: Any, square: Any, sign: Any, decay: Any, shrink: Any, weight: Any, beta: Any,
     rest: Any, eps: Any, size: Any, correction: Any,
@@ -47,6 +50,6 @@ def adam(
             slope += decay * here
         gap = slope - mean[i]
         average = mean[i] + weight * gap if weight < 0.5 else slope + (weight - like(weight, 1)) * gap
-        power = beta * square[i] + rest * (slope * slope)
+        power = beta * square[i] + (slope * rest) * slope
         mean[i], square[i] = average, power
-        param[i] = here - size * (average / (sqrt(power) / correction + eps))
+        param[i] = here + (average * -size) / (sqrt(power) / correction + eps)
