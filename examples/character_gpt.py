@@ -89,12 +89,13 @@ def write(model, text, count, warmth=0.7):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=400)
+    options.add_argument("--text", type=Path, nargs="+", default=sorted(PAGES.glob("*.md")), help="files to learn from")
     options.add_argument("--resume", type=Path, help="go on from this checkpoint")
     options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
     chosen = options.parse_args()
 
     torch.manual_seed(0)
-    pages = "".join(page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md")))
+    pages = "".join(page.read_text(encoding="utf-8") for page in chosen.text)
     pages = "".join(each for each in pages if each.isascii())
     letters = sorted(set(pages))
     number = {letter: index for index, letter in enumerate(letters)}

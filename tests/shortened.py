@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 
 #: Arguments beside ``--folder``; examples that are not listed take none.
 SHORT = {
     "adding.py": ("--steps", "100"),
-    "character_gpt.py": ("--steps", "3"),
+    "character_gpt.py": ("--steps", "3", "--text", str(pathlib.Path(__file__).parent.parent / "LICENSE")),
     "digits.py": ("--epochs", "2"),
     "gaussian_process.py": ("--steps", "20"),
     "learning_to_learn.py": ("--steps", "100"),

@@ -68,7 +68,8 @@ def test_an_interrupted_training_leaves_a_checkpoint_to_go_on_from(tmp_path: Pat
                 raise KeyboardInterrupt
             return plain(*given)
         torch.optim.Adam.step = step
-        runpy.run_path(sys.argv[1], run_name="__main__")
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
         print(len(steps))
     """
     script = tmp_path / "interrupted.py"

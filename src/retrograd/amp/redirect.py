@@ -29,7 +29,7 @@ class Detour:
     """A function with its own code and with the one that calls ``detour(plain, args, kwargs)``."""
 
     def __init__(self, function: FunctionType, detour: Callable[..., Any]) -> None:
-        self.function = function
+        self.function: Any = function
         self.plain = plain = FunctionType(
             function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
@@ -40,9 +40,11 @@ class Detour:
         function, plain = self.function, self.plain
         if not detour and function.__code__ is self.other:
             function.__code__ = plain.__code__
+            del function.own_code
         elif detour and function.__code__ is not self.other:
             plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
             plain.__code__ = function.__code__
+            function.own_code = plain.__code__  # for who writes code by its parameters
             function.__code__ = self.other
 
 

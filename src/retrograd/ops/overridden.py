@@ -184,6 +184,7 @@ class Overridable:
         function, plain = self.function, self.plain
         plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         plain.__code__ = function.__code__
+        function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see refusals.py
         _written_for(function, plain)
         function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": where.brief}
         function.__code__ = self.code

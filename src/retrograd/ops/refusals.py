@@ -234,8 +234,9 @@ def _write(function: FunctionType) -> None:
     """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
     space = function.__globals__
     target, name = space["target"], space["name"]
-    spread = target.__code__.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
-    names = () if spread else target.__code__.co_varnames[: target.__code__.co_argcount]
+    code = getattr(target, "own_code", target.__code__)  # while others have exchanged it, what it was
+    spread = code.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
+    names = () if spread else code.co_varnames[: code.co_argcount]
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
@@ -246,7 +247,7 @@ def _write(function: FunctionType) -> None:
     takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
-    loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
+    loose = code.co_flags & inspect.CO_VARKEYWORDS
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
