@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from retrograd.core.threads import set_num_threads
 
 from . import footprint, higher, large, losses, overhead, page, products, training, tutorials, windows
-from .measure import Result, measure, oracle
+from .measure import Clock, Result, measure, oracle
 from .row import Group, Row
 
 
@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
     options.add_argument("--group", nargs="+", choices=[*GROUPS, "footprint"], default=[*GROUPS, "footprint"])
     options.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="rows whose names contain one of these")
     options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--threads", type=int, default=2, help="of both; with 1 the processor's time is taken")
     options.add_argument("--quick", action="store_true", help="3 rounds; nothing is written")
     return options.parse_args()
 
@@ -78,10 +78,11 @@ def main() -> int:
     arguments = _arguments()
     rounds = 3 if arguments.quick else arguments.rounds
     set_num_threads(arguments.threads)
+    Clock.of_threads(arguments.threads)
     if oracle is not None:
         oracle.set_num_threads(arguments.threads)
-    tables: dict[str, str] = {}
     failures = []
+    writing = not arguments.only and not arguments.quick and oracle is not None
     print(page.machine())
     for name in arguments.group:
         if name == "footprint":
@@ -90,15 +91,13 @@ def main() -> int:
                 for label, unit, ours, theirs in rows:
                     shown = "" if theirs is None else f"{theirs:10.4g}{theirs / ours:8.2f}"
                     print(f"{label + ', ' + unit:58}{ours:10.4g}{shown}")
-                if oracle is not None:
-                    tables[name] = page.footprint_table(rows)
+                if writing:
+                    page.write({name: page.footprint_table(rows)}, arguments.threads)
             continue
         results, failed = measured(GROUPS[name], arguments.only, rounds)
         failures += failed
-        if results and results[0].theirs:
-            tables[name] = page.table(GROUPS[name], results)
-    if not arguments.only and not arguments.quick and oracle is not None:
-        page.write(tables)
+        if results and writing:
+            page.write({name: page.table(GROUPS[name], results)}, arguments.threads)
     return 1 if failures else 0
 
 

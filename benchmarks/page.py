@@ -91,10 +91,13 @@ def footprint_table(rows: list[tuple[str, str, float, float | None]]) -> str:
     return "\n".join(lines)
 
 
-def write(tables: dict[str, str]) -> None:
+def write(tables: dict[str, str], threads: int) -> None:
     """Put tables into the page, each between its marks; the machine too."""
     text = PAGE.read_text(encoding="utf-8")
-    for name, new in {"machine": machine() + ".", **tables}.items():
+    how = "One thread each, processor time." if threads == 1 else f"{threads} threads each."
+    for name, new in {"machine": f"{machine()}.", **tables}.items():
+        if name not in ("machine", "footprint"):
+            new = f"{how} {new}"
         marks = (f"<!-- {name}: written by python -m benchmarks -->", f"<!-- end of {name} -->")
         before, _, rest = text.partition(marks[0])
         _, end, after = rest.partition(marks[1])

@@ -1,4 +1,4 @@
-"""Calls that must fail (errors.txt), how they are run, and what of their errors counts.
+"""Calls that must fail (errors.txt, misused.txt), how they are run, and what of their errors counts.
 
 Every call sees fresh inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` a 0-d, ``i`` int64, ``b`` bool, ``c`` complex, ``h`` half,
 ``w`` a leaf that requires grad, ``y`` computed from it, ``e`` without elements, ``m`` 3 by 3, ``t`` of three dimensions.
@@ -7,6 +7,7 @@ Every call sees fresh inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` a 0-d, ``i`` int64
 from __future__ import annotations
 
 import copy
+import io
 import math
 import operator
 import pathlib
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy
 
-SOURCE = pathlib.Path(__file__).with_name("errors.txt")
+SOURCES = [pathlib.Path(__file__).with_name(name) for name in ("errors.txt", "misused.txt")]
 
 
-def calls() -> dict[str, list[str]]:
+def calls(sources: list[pathlib.Path] = SOURCES) -> dict[str, list[str]]:
     """The calls by topic."""
     found: dict[str, list[str]] = {}
-    for line in SOURCE.read_text(encoding="utf-8").splitlines():
+    for line in (line for each in sources for line in each.read_text(encoding="utf-8").splitlines()):
         if re.fullmatch(r"\[[a-z ]+\]", line):
             topic = found.setdefault(line.strip("[]"), [])
         elif not line.startswith("#"):
@@ -46,7 +47,8 @@ def inputs(torch: Any) -> dict[str, Any]:
 def failure(torch: Any, call: str, given: dict[str, Any]) -> Exception | None:
     """What ``call`` raises."""
     names = {
-        "torch": torch, "np": numpy, "math": math, "operator": operator, "copy": copy, "pickle": pickle, **given
+        "torch": torch, "np": numpy, "math": math, "operator": operator, "copy": copy, "pickle": pickle, "io": io, "nn": torch.nn,
+        "F": torch.nn.functional, "optim": torch.optim, "data": torch.utils.data, **given
     }  # fmt: skip
     torch.manual_seed(0)
     with warnings.catch_warnings(), numpy.errstate(all="ignore"):

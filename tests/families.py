@@ -77,12 +77,18 @@ PLACES = {
     "torch.special": "special", "torch.nn.functional": "nn.functional", "torch.random": "random and creation",
     "torch.autograd": "autograd", "torch.autograd.functional": "autograd", "torch.autograd.graph": "autograd",
     "torch.cuda": "cuda", "torch.nn": "nn", "torch.nn.init": "nn", "torch.nn.utils": "nn", "torch.nn.utils.rnn": "nn",
-    "torch.nn.utils.parametrize": "nn", "torch.nn.utils.parametrizations": "nn",
+    "torch.nn.utils.parametrize": "nn", "torch.nn.utils.parametrizations": "nn", "torch.cpu": "cuda",
+    "torch.accelerator": "cuda", "torch.amp": "backends", "torch.nn.attention": "nn", "torch.nn.grad": "nn", "torch.nn.utils.prune": "nn", "torch.functional": "backends", "torch.utils.benchmark": "backends", "torch.testing": "backends", "torch.compiler": "backends", "torch.jit": "backends", "torch.backends.cuda": "backends", "torch.backends.mps": "backends",
+    "torch.backends.cpu": "backends", "torch.backends.nnpack": "backends", "torch.backends.cusparselt": "backends",
+    "torch.distributions": "distributions", "torch.distributions.constraint_registry": "distributions",
+    "torch.distributions.constraints": "distributions", "torch.distributions.kl": "distributions",
+    "torch.distributions.transforms": "distributions", "torch.distributions.utils": "distributions",
 }  # fmt: skip
 THE_REST = "tensors, dtypes, settings"
 #: In the order of the count.
 FAMILIES = ("pointwise", "reductions and scans", "shape, views, joining", "indexing, sorting, searching", "linear algebra",
-            "linalg", "fft, signal", "special", "nn.functional", "random and creation", "nn", "autograd", "cuda",
+            "linalg", "fft, signal", "special", "nn.functional", "random and creation", "nn", "distributions", "autograd",
+            "cuda", "backends",
             THE_REST)  # fmt: skip
 
 _FAMILY_OF = {name: family for family, names in OPERATIONS.items() for name in names.split()}

@@ -11,6 +11,7 @@ import pytest
 import retrograd
 from retrograd import cli
 from retrograd.core.absent import PAGE
+from retrograd.version import OWN
 
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 
@@ -193,7 +194,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(arguments or ["--help"]) == 0
         assert capsys.readouterr().out == cli.USAGE + "\n"
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"retrograd {retrograd.__version__}\n"
+    assert capsys.readouterr().out == f"retrograd {OWN}\n"
 
 
 def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +207,7 @@ def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
         *("retrograd", "pages", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
         *("extras", "processors", "BLAS", "threads", "device"),
     ]
-    assert retrograd.__version__ in printed and numpy.__version__ in printed
+    assert OWN in printed and numpy.__version__ in printed
     pages = next(line.split(maxsplit=1)[1] for line in printed.splitlines() if line.startswith("pages"))
     assert Path(pages, "differences.md") == Path(PAGE) and Path(PAGE).is_file() and Path(PAGE).is_absolute()
 

@@ -49,7 +49,7 @@ class Finder(doctest.DocTestFinder):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
-    module = importlib.import_module(name)
+    module = pytest.importorskip(name) if name.endswith("tensorboard") else importlib.import_module(name)
     names = {"torch": retrograd, "retrograd": retrograd, **module.__dict__}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     report: list[str] = []
@@ -107,7 +107,7 @@ def test_every_function_shows_parameters_and_source_and_says_something() -> None
     spaces = ("Tensor", "linalg", "fft", "special", "nn.functional", "signal.windows")
     for space in (retrograd, *(operator.attrgetter(each)(retrograd) for each in spaces)):
         for name in dir(space):
-            function = inspect.getattr_static(space, name)
+            function = getattr(space, name, None)
             if inspect.isfunction(function) and not name.startswith("_"):
                 given = inspect.signature(function).parameters.values()
                 assert not any("missing" in str(each) or each.name == "_rest" for each in given), name
@@ -184,7 +184,8 @@ def reached(name: str) -> bool:
     try:
         operator.attrgetter(name)(retrograd)
     except AttributeError:
-        return importlib.util.find_spec(f"retrograd.{name.partition('.')[0]}") is not None and "." not in name
+        parent = name.rpartition(".")[0]
+        return (not parent or reached(parent)) and importlib.util.find_spec(f"retrograd.{name}") is not None
     return True
 
 

@@ -196,12 +196,13 @@ def test_without_steps_it_is_told_at_the_end() -> None:
 
 
 def test_a_state_carried_on_is_told() -> None:
+    gc.collect()  # of other tests' graphs nothing is to be told
     w, state = torch.ones(3, requires_grad=True), torch.zeros(3)
     with watch_leaks(patience=3) as watch, pytest.warns(UserWarning, match="Remedy: detach") as told:
         for _ in range(6):
             state = torch.tanh(state * w)
             watch.step()
-    assert "A graph that ends in tanh made at" in str(told[0].message)
+    assert any("A graph that ends in tanh made at" in str(each.message) for each in told)
 
 
 @pytest.mark.parametrize("keep", [lambda loss: loss.item(), lambda loss: loss.detach(), lambda loss: loss.backward()])

@@ -1,6 +1,6 @@
 """PyTorch's errors: type and words, and nothing changed by the call that raised.
 
-What PyTorch says to each call of errors.txt is recorded in golden/errors.json. A line there that begins with ``~`` is
+What PyTorch says to each call of errors.txt and misused.txt is recorded in golden/errors.json. A line there that begins with ``~`` is
 known to be answered otherwise; ``python -m tests.golden.record_errors --marks`` sets the marks anew.
 """
 

@@ -1,6 +1,7 @@
 """The examples print under ``retrograd run`` what they printed under PyTorch (``golden/examples.json``).
 
-Words and layout are compared exactly, numbers to within what a different order of summing may change.
+Words and layout are compared exactly, numbers to within what a different order of summing may change. Examples that train
+are run for a few steps (``shortened.py``).
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import retrograd
+from tests.shortened import SHORT, arguments, without_times
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
@@ -21,18 +23,18 @@ RECORDED: dict[str, str] = json.loads((HERE / "golden" / "examples.json").read_t
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 
 
-def run(program: Path) -> str:
+def run(program: Path, folder: Path) -> str:
     source = str(Path(retrograd.__file__).parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-m", "retrograd", "run", str(program)],
+        [sys.executable, "-m", "retrograd", "run", str(program), *arguments(program.name, str(folder))],
         env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
         timeout=300,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    assert (done.returncode, done.stderr if program.name not in SHORT else "") == (0, "")  # progress is written there
+    return without_times(done.stdout)
 
 
 def test_every_example_is_recorded() -> None:
@@ -40,11 +42,47 @@ def test_every_example_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
-def test_prints_as_under_pytorch(name: str) -> None:
-    printed, expected = run(EXAMPLES / name), RECORDED[name]
+def test_prints_as_under_pytorch(name: str, tmp_path: Path) -> None:
+    if name in SHORT:
+        for library in ("matplotlib", "sklearn", "tqdm"):  # the extra "examples"
+            pytest.importorskip(library)
+    printed, expected = run(EXAMPLES / name, tmp_path), RECORDED[name]
+    assert [each.name for each in tmp_path.iterdir()] == [name.replace(".py", ".png")] * (name in SHORT)
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
     for ours, theirs in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
         # One unit of the last place that is printed.
         digits = len(theirs.partition("e")[0].partition(".")[2])
         unit = 10.0 ** (int(theirs.partition("e")[2] or 0) - digits)
         assert math.isclose(float(ours), float(theirs), rel_tol=1e-6, abs_tol=1.001 * unit), (ours, theirs)
+
+
+def test_an_interrupted_training_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+    pytest.importorskip("tqdm")
+    pytest.importorskip("matplotlib")
+    program = """if True:
+        import runpy, sys, torch
+        steps = []
+        def step(*given, plain=torch.optim.Adam.step):
+            steps.append(1)
+            if len(steps) == 5 and "--resume" not in sys.argv:
+                raise KeyboardInterrupt
+            return plain(*given)
+        torch.optim.Adam.step = step
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        print(len(steps))
+    """
+    script = tmp_path / "interrupted.py"
+    script.write_text(program, encoding="utf-8")
+    source = str(Path(retrograd.__file__).parent.parent)
+    printed = []
+    for more in ([], ["--resume", str(tmp_path / "adding.pt")]):
+        done = subprocess.run(
+            [sys.executable, "-m", "retrograd", "run", str(script), str(EXAMPLES / "adding.py"), "--steps", "8", "--folder",
+             str(tmp_path), *more],
+            env={**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": "utf-8"}, capture_output=True, encoding="utf-8",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+    assert "stopped after step 4" in printed[0] and printed[0].endswith("5\n")
+    assert printed[1].endswith("4\n") and (tmp_path / "adding.png").exists()

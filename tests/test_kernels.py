@@ -18,7 +18,9 @@ from tests.test_operations import leaves
 from tests.weights import derivatives
 
 #: What says something about types and shapes and works on no array.
-HARMLESS = {"broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_"}
+HARMLESS = {
+    "broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_", "polynomial",
+}  # fmt: skip
 #: What makes a small plan on the CPU of what goes where, whatever the device of the array.
 PLANNED = {"retrograd.ops.pad", "retrograd.ops.resample"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).

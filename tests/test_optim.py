@@ -73,7 +73,8 @@ def test_a_large_parameter_moves_as_its_elements_alone(name: str) -> None:
         for grad in grads:
             w.grad = grad[pick].clone()
             optimizer.step()
-    assert torch.equal(whole.detach()[::1000], few.detach())
+    # Compiled loops round a product and a sum once, where NumPy rounds twice.
+    assert torch.allclose(whole.detach()[::1000], few.detach(), rtol=4e-7, atol=4e-7)
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)

@@ -60,6 +60,7 @@ def test_attention_in_blocks_of_any_size_is_the_same(monkeypatch: pytest.MonkeyP
 
 
 def _peak(action: Any) -> int:
+    action()  # what is loaded and compiled at the first call does not count
     tracemalloc.start()
     try:
         action()
@@ -74,7 +75,7 @@ def test_convolution_needs_little_more_than_its_results() -> None:
     size = x.numel() * 4
     assert _peak(lambda: F.conv2d(x, w, padding=1)) < size + 4_000_000
     y, ones = F.conv2d(x, w, padding=1), torch.ones(2, 16, 128, 128)
-    assert _peak(lambda: y.backward(ones)) < size + 4_000_000
+    assert _peak(lambda: torch.autograd.grad(y, (x, w), ones, retain_graph=True)) < size + 4_000_000
 
 
 def test_attention_makes_no_matrix_of_all_scores() -> None:
@@ -82,7 +83,7 @@ def test_attention_makes_no_matrix_of_all_scores() -> None:
     q = torch.zeros(1, 8, 1024, 8, requires_grad=True)
     assert _peak(lambda: F.scaled_dot_product_attention(q, q, q)) < 8_000_000
     y, ones = F.scaled_dot_product_attention(q, q, q), torch.ones(1, 8, 1024, 8)
-    assert _peak(lambda: y.backward(ones)) < 12_000_000
+    assert _peak(lambda: torch.autograd.grad(y, q, ones, retain_graph=True)) < 12_000_000
 
 
 def test_a_batch_of_nothing() -> None:

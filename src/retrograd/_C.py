@@ -1,4 +1,6 @@
-"""What PyTorch's documentation has programs take from ``torch._C``: to switch off the asking of overrides."""  # noqa: N999
+"""What PyTorch's documentation has programs take from ``torch._C``: to switch off the asking of overrides, and the
+settings of a profiler.
+"""  # noqa: N999
 
 from __future__ import annotations
 
@@ -46,6 +48,16 @@ def _is_torch_function_enabled() -> bool:
 def _len_torch_function_stack() -> int:
     """How many modes have been entered."""
     return len(overriding.state()[1])
+
+
+class _profiler:
+    """What stands for the module of this name."""
+
+    class _ExperimentalConfig:
+        """Settings of PyTorch's profiler, which are accepted and have no effect."""
+
+        def __init__(self, **options: Any) -> None:
+            self.__dict__.update(options)
 
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]

@@ -1,6 +1,6 @@
 """PyTorch's tensors and autograd in readable Python: ``import retrograd as torch``."""
 
-# ruff: noqa: F401 - a front door imports in order to export
+# ruff: noqa: F401, F403 - a front door imports in order to export
 
 import math as _math
 import sys as _sys
@@ -15,6 +15,7 @@ from .core import tensor as _tensor
 from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
 from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from .core.errors import AcceleratorError, OutOfMemoryError
 from .core.modes import (
     enable_grad,
     inference_mode,
@@ -44,17 +45,52 @@ from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
 from .ops import table as _table
+from .ops.memory import UntypedStorage
 from .ops.random import Generator, default_generator
+from .version import __version__
 
 if _typing.TYPE_CHECKING:
-    from . import _tensor_str, cuda, fft, func, linalg, nn, optim, random, serialization, signal, special, utils
+    from . import (
+        __config__,
+        _tensor_str,
+        accelerator,
+        amp,
+        backends,
+        compiler,
+        cpu,
+        cuda,
+        fft,
+        func,
+        functional,
+        jit,
+        linalg,
+        mps,
+        mtia,
+        nn,
+        optim,
+        random,
+        return_types,
+        serialization,
+        signal,
+        special,
+        storage,
+        testing,
+        torch_version,
+        types,
+        utils,
+        version,
+        xpu,
+    )
+    from .amp import GradScaler, autocast
+    from .compiler import compile
     from .func import vmap
     from .serialization import load, save
-
-__version__ = "0.1.0"
+    from .settings import *
+    from .streams import Event, Stream
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
+legacy_contiguous_format = contiguous_format
 
 _here = _sys.modules[__name__]
 for _each in _dtypes.ALL:
@@ -63,14 +99,37 @@ for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
 for _name, _value in _table.FUNCTIONS.items():
     setattr(_here, _name, _table.public_form(_value, "torch", _name))
+for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
+    setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
+_COMING = {
+    "compiler": ("compile",),
+    "amp": ("GradScaler", "autocast"),
+    "amp.autocast_mode": (
+        "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
+        "set_autocast_gpu_dtype",
+    ),
+    "func": ("vmap",),
+    "serialization": ("load", "save"),
+    "settings": (
+        "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_device_module",
+        "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+        "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always",
+        "use_deterministic_algorithms",
+    ),
+    "streams": ("Event", "Stream"),
+}  # fmt: skip
 _PARTS = (
-    "_tensor_str", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim", "overrides", "profiler", "random",
-    "serialization", "signal", "special", "utils",
+    "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
+    "distributions", "fft", "func", "functional", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides", "profiler",
+    "random", "return_types", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
-_LATER = {name: name for name in _PARTS} | {"load": "serialization", "save": "serialization", "vmap": "func"}
+_LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]

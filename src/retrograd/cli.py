@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import retrograd
 from retrograd import program
 from retrograd.core import absent
+from retrograd.version import OWN
 
 USAGE = """\
 usage: retrograd COMMAND ...
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command == "info":
         print(info())
     elif command in ("--version", "-V"):
-        print(f"retrograd {retrograd.__version__}")
+        print(f"retrograd {OWN}")
     elif command in ("--help", "-h"):
         print(USAGE)
     else:
@@ -88,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
 def info() -> str:
     """What ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
-        ("retrograd", f"{retrograd.__version__} ({os.path.dirname(retrograd.__file__)})"),
+        ("retrograd", f"{OWN} ({os.path.dirname(retrograd.__file__)})"),
         ("pages", absent.PAGES),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
         ("platform", platform.platform()),

@@ -6,6 +6,7 @@ How operations look for overrides is written in ``ops/overridden.py``, whom they
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -164,6 +165,8 @@ def is_tensor_like(inp: Any) -> bool:
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
     """All that is handed over, by what is handed over."""
+    for place in overridden.PLACES:
+        importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [each for name, each in overridden.every().items() if not name.startswith(("inside.", "autograd."))]
     return {each.func if each.property else each.function: each for each in every}
 
@@ -178,8 +181,8 @@ def resolve_name(f: Any) -> str | None:
     found = _overridables().get(f)
     if found is None:
         return None
-    if found.shown.startswith("torch.functional."):
-        return found.shown
+    if found.shown.startswith(("torch.functional.", "torch._lowrank.")) or found.name == "istft":
+        return f"torch.functional.{found.name}"
     shared = vars(_functional).get(found.name) is f  # as PyTorch counts it
     return f"torch.{'nn.functional.' * shared}{found.name}"
 

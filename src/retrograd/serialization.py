@@ -30,7 +30,7 @@ from .checkpoints.storages import Memories, Storage, TensorType, element, identi
 from .core import devices
 from .core.absent import absent, listed
 from .core.devices import device
-from .ops.cast import UntypedStorage
+from .ops.memory import UntypedStorage
 
 DEFAULT_PROTOCOL = 2
 

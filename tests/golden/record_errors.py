@@ -1,4 +1,4 @@
-"""Record with PyTorch what it says to each call of tests/errors.txt: ``python -m tests.golden.record_errors``.
+"""Record with PyTorch what it says to each call of tests/errors.txt and misused.txt: ``python -m tests.golden.record_errors``.
 
 With ``--marks`` (and without PyTorch) the lines to which retrograd gives another answer are marked with ``~``.
 """
@@ -10,7 +10,7 @@ import pathlib
 import sys
 from typing import Any
 
-from tests.errors import SOURCE, agrees, calls, failure, first_line, inputs
+from tests.errors import SOURCES, agrees, calls, failure, first_line, inputs
 
 TARGET = pathlib.Path(__file__).with_name("errors.json")
 
@@ -29,22 +29,24 @@ def record(torch: Any) -> None:
 
 
 def mark(torch: Any) -> None:
-    """Mark the lines of errors.txt that retrograd answers otherwise."""
+    """Mark the lines that retrograd answers otherwise."""
     recorded = json.loads(TARGET.read_text(encoding="utf-8"))
-    lines, count = [], 0
-    for line in SOURCE.read_text(encoding="utf-8").splitlines():
-        call = line.removeprefix("~ ")
-        if call in recorded:
-            error = failure(torch, call, inputs(torch))
-            torch.set_default_dtype(torch.float32)
-            torch.set_default_device(None)
-            same = agrees(error, *recorded[call])
-            count += not same
-            line = call if same else f"~ {call}"
-            if not same and "-v" in sys.argv:
-                print(line, "\n    ours   ", repr(error), "\n    PyTorch", *recorded[call])
-        lines.append(line)
-    SOURCE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    count = 0
+    for source in SOURCES:
+        lines = []
+        for line in source.read_text(encoding="utf-8").splitlines():
+            call = line.removeprefix("~ ")
+            if call in recorded:
+                error = failure(torch, call, inputs(torch))
+                torch.set_default_dtype(torch.float32)
+                torch.set_default_device(None)
+                same = agrees(error, *recorded[call])
+                count += not same
+                line = call if same else f"~ {call}"
+                if not same and "-v" in sys.argv:
+                    print(line, "\n    ours   ", repr(error), "\n    PyTorch", *recorded[call])
+            lines.append(line)
+        source.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(len(recorded) - count, "of", len(recorded), "calls are answered as PyTorch answers them")
 
 

@@ -1,19 +1,27 @@
-"""Records what the examples print under PyTorch: ``python tests/golden/record_examples.py``, with PyTorch installed."""
+"""Records what the examples print under PyTorch: ``python -m tests.golden.record_examples``.
+
+Needs PyTorch, and what the examples need: pip install '.[examples]'.
+"""
 
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
+
+from tests.shortened import arguments, without_times
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "examples"
 
 
 def printed(program: Path) -> str:
-    command = [sys.executable, "-X", "utf8", str(program)]
-    return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-X", "utf8", str(program), *arguments(program.name, folder)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8")
+    return without_times(done.stdout)
 
 
 if __name__ == "__main__":

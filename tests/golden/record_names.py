@@ -19,11 +19,18 @@ PLACES = (
     "torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special",
     "torch.signal.windows", "torch.autograd", "torch.autograd.functional", "torch.autograd.graph", "torch.random",
     "torch.cuda", "torch.nn", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn", "torch.nn.utils.parametrize",
-    "torch.nn.utils.parametrizations",
+    "torch.nn.utils.parametrizations", "torch.accelerator", "torch.amp", "torch.compiler", "torch.nn.attention", "torch.nn.grad", "torch.nn.utils.prune", "torch.functional", "torch.testing", "torch.utils.benchmark", "torch.jit", "torch.cpu", "torch.backends.cuda", "torch.backends.mps",
+    "torch.backends.cpu", "torch.backends.nnpack", "torch.backends.cusparselt",
+    "torch.distributions", "torch.distributions.constraint_registry", "torch.distributions.constraints",
+    "torch.distributions.kl", "torch.distributions.transforms", "torch.distributions.utils",
 )  # fmt: skip
 #: Modules whose ``__all__`` says what is meant; the others have none, or one that is not complete.
 DECLARED = ("torch.autograd", "torch.autograd.graph", "torch.cuda", "torch.random", "torch.nn.utils.rnn",
-            "torch.nn.utils.parametrize", "torch.nn.utils.parametrizations")  # fmt: skip
+            "torch.nn.utils.parametrize", "torch.nn.utils.parametrizations", "torch.accelerator", "torch.amp", "torch.compiler", "torch.nn.attention", "torch.functional", "torch.cpu",
+            "torch.backends.cuda", "torch.backends.mps", "torch.backends.cpu", "torch.backends.nnpack",
+            "torch.backends.cusparselt",
+            "torch.distributions", "torch.distributions.constraint_registry", "torch.distributions.constraints",
+            "torch.distributions.kl", "torch.distributions.transforms", "torch.distributions.utils")  # fmt: skip
 #: What ``torch.nn.functional`` (which has no ``__all__``) uses itself.
 INNER = ("assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
          "has_torch_function_unary", "has_torch_function_variadic")  # fmt: skip
@@ -41,7 +48,8 @@ def reached(place: str, name: str, value: Any) -> bool:
     if isinstance(value, INSTANCES) or (place == "torch" and name in CONSTANTS):
         return True
     origin = getattr(value, "__module__", None) or ""
-    return callable(value) and origin.partition(".")[0] == "torch"
+    made = callable(value) or place == "torch.distributions.constraints"
+    return made and origin.partition(".")[0] == "torch"
 
 
 def names(place: str) -> list[str]:

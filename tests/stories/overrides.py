@@ -974,3 +974,121 @@ def a_function_is_the_same_in_both_places(torch, log):
         getattr(F, name) is getattr(torch, name)
         for name in ("conv2d", "prelu", "pixel_shuffle", "cosine_similarity", "relu", "softmax")
     ]
+
+
+def through_recurrent_layers(torch, log):
+    my, nn = _of(torch), torch.nn
+    x = my([[[1.0, 2.0]]])
+    made = (
+        nn.GRU(2, 3)(x),
+        nn.LSTM(2, 3)(x),
+        nn.RNN(2, 3)(x),
+        nn.GRUCell(2, 3)(x[0]),
+        nn.LSTMCell(2, 3)(x[0]),
+        nn.RNNCell(2, 3)(x[0]),
+    )
+    return _names(made)
+
+
+def through_attention(torch, log):
+    my, nn = _of(torch), torch.nn
+    x = my([[[1.0, 2.0]]])
+    return _names(
+        [
+            nn.MultiheadAttention(2, 1)(x, x, x),
+            nn.TransformerEncoderLayer(2, 1, 4)(x),
+            nn.TransformerDecoderLayer(2, 1, 4)(x, x),
+        ]
+    )
+
+
+def attributes_through_copies(torch, log):
+    class Tagged(torch.Tensor):
+        def __new__(cls, data, tag="x"):
+            made = torch.Tensor._make_subclass(cls, torch.as_tensor(data))
+            made.tag = tag
+            return made
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            result = super().__torch_function__(func, types, args, kwargs)
+            if isinstance(result, Tagged) and not hasattr(result, "tag"):
+                result.tag = "+".join(each.tag for each in args if isinstance(each, Tagged))
+            return result
+
+    a, b = Tagged([1.0, 2.0], "a"), Tagged([3.0, 4.0], "b")
+    made = a + b, a[0], b.sum(), a.clone(), copy.copy(a), a.detach(), a * torch.ones(2), a > 1, a.double()
+    return [each.tag for each in made]
+
+
+def mode_changes_the_making_of_layers(torch, log):
+    class Double(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = dict(kwargs or {})
+            if func in (torch.empty, torch.zeros, torch.ones, torch.rand, torch.tensor):
+                kwargs["dtype"] = torch.float64
+            return func(*args, **kwargs)
+
+    with Double():
+        layer, norm, x = torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.ones(1, 2)
+    return [str(each.dtype) for each in (layer.weight, norm.weight, norm.running_mean, x, layer(x))]
+
+
+def mode_counts_what_layers_call(torch, log):
+    class Count(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    nn = torch.nn
+    net = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 3), nn.LogSoftmax(1)
+    )
+    x, target = torch.ones(2, 1, 4, 4), torch.tensor([0, 1])
+    with Count():
+        loss = torch.nn.functional.nll_loss(net(x), target)
+        loss.backward()
+
+
+def a_method_that_is_no_classmethod(torch, log):
+    class Duck:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func.__name__, len(types)
+
+    return torch.add(Duck(), 1), torch.nn.functional.relu(Duck())
+
+
+def subclass_with_its_own_methods(torch, log):
+    class Own(torch.Tensor):
+        def double(self):
+            return self * 2
+
+        @property
+        def first(self):
+            return self[0]
+
+        def __add__(self, other):
+            log.append("mine")
+            return super().__add__(other)
+
+        def __repr__(self):
+            return f"Own {self.tolist()}"
+
+    x = Own([1.0, 2.0])
+    return [repr(each) for each in (x.double(), x.first, x + 1, 1 + x, torch.add(x, 1), x.double() + x)]
+
+
+def subclass_in_a_dataset(torch, log):
+    data = torch.utils.data.TensorDataset(_of(torch)([[1.0], [2.0]]))
+    (batch,) = next(iter(torch.utils.data.DataLoader(data, batch_size=2)))
+    return type(batch).__name__, batch
+
+
+def subclass_under_other_modes(torch, log):
+    my = _of(torch)
+    x = my([1.0]).requires_grad_()
+    with torch.no_grad():
+        a = x * 2
+    with torch.inference_mode():
+        b = x * 2
+    return [(type(each).__name__, each.requires_grad, each.is_inference()) for each in (a, b, x * 2)]

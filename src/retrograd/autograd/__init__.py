@@ -52,6 +52,11 @@ class Variable(metaclass=_EveryTensor):
         return data.detach().requires_grad_(requires_grad)
 
 
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch's old function, which only says what to use."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
 def _several(value: Any) -> tuple[Any, ...]:
     if value.__class__ is tuple:
         return value
@@ -441,6 +446,6 @@ _LATER = {"explain": "explaining", "tracing": "remembering"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
-    "set_grad_enabled", "set_multithreading_enabled", *_LATER,
+    "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())

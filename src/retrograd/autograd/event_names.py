@@ -10,12 +10,14 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.nodes import MADE
 from ..ops.operation import FUNCTIONS, METHODS, OPS
+from ..ops.signatures import signatures
 
 Name = str | Callable[..., str]
 
@@ -30,7 +32,7 @@ SILENT = frozenset({
     "from_numpy", "frombuffer", "gaussian_nll_loss", "get_rng_state", "gumbel_softmax", "initial_seed",
     "is_contiguous", "is_conj", "is_floating_point", "is_complex", "is_neg", "is_tensor", "is_storage", "lobpcg",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "manual_seed", "map2_", "map_",
-    "multi_head_attention_forward", "multilabel_soft_margin_loss", "numel", "numpy", "pca_lowrank", "register_hook",
+    "multi_head_attention_forward", "multilabel_soft_margin_loss", "normalize", "numel", "numpy", "pca_lowrank", "register_hook",
     "retain_grad", "seed", "set_default_tensor_type", "set_rng_state", "softmin", "softsign", "storage", "stride",
     "svd_lowrank", "tanhshrink", "tolist", "triplet_margin_with_distance_loss", "typename", "unravel_index",
     "untyped_storage",
@@ -39,7 +41,7 @@ SILENT = frozenset({
 OTHERWISE = {
     "affine_grid": "affine_grid_generator", "cross_entropy": "cross_entropy_loss", "dropout1d": "feature_dropout",
     "dropout2d": "feature_dropout", "dropout3d": "feature_dropout", "fold": "col2im", "grid_sample": "grid_sampler",
-    "logsigmoid": "log_sigmoid", "nll_loss": "nll_loss_nd", "unfold": "im2col", "as_tensor": "lift_fresh",
+    "logsigmoid": "log_sigmoid", "nll_loss": "nll_loss_nd", "as_tensor": "lift_fresh",
     "lu": "_lu_with_info", "mse_loss": "broadcast_tensors+mse_loss", "l1_loss": "broadcast_tensors+l1_loss",
     "smooth_l1_loss": "broadcast_tensors+smooth_l1_loss", "huber_loss": "broadcast_tensors+huber_loss",
     "tensor": "lift_fresh", "new_tensor": "lift_fresh", "H": "mH", "T": "numpy_T", "data": "detach",
@@ -87,7 +89,7 @@ def _indexing(input: Any, index: Any) -> str:
                 names.append("slice")
         elif isinstance(each, Tensor) and each._array.ndim == 0 and each._array.dtype.kind in "iu":
             names.append("select")
-        elif isinstance(each, (Tensor, list, tuple, range)) or getattr(each, "ndim", 0):
+        elif isinstance(each, (Tensor, list, tuple, range)) or getattr(each, "ndim", None):
             gathers = True
         elif each is not Ellipsis:
             names.append("select")
@@ -146,7 +148,17 @@ def _nonzero(input: Any, *, as_tuple: Any = False, **rest: Any) -> str:
     return "nonzero_numpy" if as_tuple else "nonzero"
 
 
+def _splitting(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
+    return "split_with_sizes" if isinstance(split_size, (tuple, list)) else "split"
+
+
+def _unfolding(input: Any, *args: Any, **rest: Any) -> str:
+    """``unfold`` of a tensor along a dimension, or of images into columns: PyTorch calls two functions by this name."""
+    return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
+
+
 VARYING: dict[str, Name] = {
+    "split": _splitting, "unfold": _unfolding,
     "__getitem__": _indexing, "matmul": _matmul, "__matmul__": _matmul, "interpolate": _resizing, "upsample": _resizing,
     "norm": _norm, "unique": _unique, "nonzero": _nonzero,
     **{f"{each}{n}d": _indices_too(f"{each}{n}d")
@@ -186,6 +198,12 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 def names_of_functions() -> dict[FunctionType, Name]:
     """The names of the calls of all functions of the table that are to be timed."""
+    return _names(len(MADE), sum(module in sys.modules for module in SPACES))
+
+
+@functools.lru_cache(1)
+def _names(made: int, imported: int) -> dict[FunctionType, Name]:
+    """The names as long as there are so many functions, in so many name spaces."""
     found: dict[FunctionType, Name | None] = {each: _inside(each) for each in MADE}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
@@ -214,7 +232,8 @@ def _of_operation(op: Any) -> Any:
     name = _OVERLOAD.sub("", op.name)
     if name in INSIDE or op.name in INSIDE:
         return INSIDE.get(op.name) or INSIDE[name]
-    if name in FUNCTIONS or name in METHODS or name.endswith(("_backward", "_backward_data")):
+    public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
+    if public or name.endswith(("_backward", "_backward_data")):
         return named(name)
     said = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)).lower()
     return _OWN + name if said in (name, op.name) else said
@@ -234,3 +253,35 @@ def full(name: str) -> str:
     ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
     """
     return re.sub(r"(?<![\w:])\w+(?![\w:])", r"aten::\g<0>", name)
+
+
+#: How many arguments operations have of which PyTorch's parser, and so our table of signatures, does not know.
+_COUNTS = {
+    "avg_pool2d": 7, "avg_pool3d": 7, "binary_cross_entropy": 4, "cross_entropy_loss": 6, "elu": 4, "elu_": 4, "gelu": 2,
+    "glu": 2, "hardtanh": 3, "huber_loss": 4, "leaky_relu": 2, "linalg_matrix_norm": 5, "linalg_vector_norm": 5,
+    "max_pool2d_with_indices": 6, "max_pool3d_with_indices": 6, "multi_margin_loss": 6, "nll_loss_nd": 5, "slice": 5,
+    "smooth_l1_loss": 4, "softplus": 3, "softshrink": 2,
+}  # fmt: skip
+
+
+@functools.cache
+def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
+    """How many arguments PyTorch's operation has that is called with so many and these; as many if it is not known.
+
+    >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
+    (3, 2, 4, 3)
+    """
+    given = free + len(keywords)
+    if name in _COUNTS:
+        return max(_COUNTS[name], given)
+    space, _, short = name.rpartition("_") if name.startswith(("linalg_", "fft_", "special_")) else ("torch", "", name)
+    for where, called, own in ((space, short, 0), ("nn.functional", name, 0), ("Tensor", name, 1)):
+        if known := [one for one in signatures(where, called) if not one.hidden]:
+            taking = [
+                one for one in known if own + one.positional >= free and {*keywords} <= {e.name for e in one.parameters}
+            ]
+            return min(
+                own + sum(each.name not in ("out", "requires_grad") for each in one.parameters)
+                for one in taking or known
+            )
+    return given

@@ -151,8 +151,8 @@ def _columns(
     if any(event.node_id != -1 for event in events):
         columns.append(Column("Node ID", WIDTH, lambda event: event.node_id))
     if any(event.input_shapes for event in events):
-        width = _width((str(event.input_shapes) for event in events), shapes)
-        columns.append(Column("Input Shapes", width, lambda event: str(event.input_shapes)[:width]))
+        wide = _width((str(event.input_shapes) for event in events), shapes)
+        columns.append(Column("Input Shapes", wide, lambda event: str(event.input_shapes)[:wide]))
     if flops:
         columns += _flops(events)
     entries = [entry for event in events for entry in event.stack or ()]

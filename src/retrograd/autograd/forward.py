@@ -66,9 +66,9 @@ class Dual(Transformed):
         found = [make(run, *each) for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)]
         return tuple(found) if isinstance(result, tuple) else found[0]
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         return NotImplementedError(
-            f"Trying to use forward AD with {op.shown}_out that does not support it because it is an out= function. Remedy: take "
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Remedy: take "
             "the result as it is returned."
         )
 

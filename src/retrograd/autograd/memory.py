@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from ..core.node import AccumulateGrad, Node
+from ..core.node import AccumulateGrad, Node, next_number
 from ..core.tensor import Tensor, memory_of
 from ..core.where import warn
 from .explaining import bytes_of, count, size
@@ -149,9 +149,11 @@ class watch_leaks:
         self.growth: dict[Any, tuple[int, int]] = {}  # by line: how many graphs there were last, growing for how long
         self.length = 0, 0  # the same of all nodes together
         self.before: dict[Any, int] = {}
+        self.begun = 0
 
     def __enter__(self) -> watch_leaks:
         self.before = {key: len(ends) for key, ends in _ends(_nodes()).items()}
+        self.begun = next_number()
         return self
 
     def step(self) -> None:
@@ -171,7 +173,9 @@ class watch_leaks:
         times = times + 1 if len(nodes) > last > 0 and not piled else 0
         self.length = len(nodes), times
         if times >= self.patience:
-            longest = max((each for found in ends.values() for each in found), key=lambda end: len(_led([end])))
+            # Nodes are numbered downwards: these have been made since the block began.
+            new = [each for found in ends.values() for each in found if each.number < self.begun]
+            longest = max(new, key=lambda end: len(_led([end])))
             self._tell(_key(longest), [longest], f"longer after each of the last {times} steps", _CARRIED)
 
     def __exit__(

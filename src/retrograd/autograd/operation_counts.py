@@ -15,30 +15,37 @@ def _product(shapes: list[Shape], first: int) -> int:
     return 2 * math.prod(left) * right[-1] if len(left) > 1 and len(right) > 1 else 0
 
 
-def _convolution(shapes: list[Shape], values: list[Any]) -> int:
-    """A convolution of images in PyTorch's way: ``values`` are stride, padding, dilation and groups."""
-    image, kernel = shapes[0], shapes[1]
-    if len(image) != 4 or len(kernel) != 4 or isinstance(values[1], str):
+def _convolution(given: dict[str, Any]) -> int:
+    """A convolution of images, as PyTorch counts it."""
+    image, kernel = given["input"][0], given["weight"][0]
+    values = {key: each[1] for key, each in given.items()}
+    if len(image) != 4 or isinstance(values.get("padding"), str):
         return 0
-    stride, padding, dilation = [[each] * 2 if isinstance(each, int) else list(each) for each in values[:3]]
-    sizes = [(image[2 + k] + 2 * padding[k] - dilation[k] * (kernel[2 + k] - 1) - 1) // stride[k] + 1 for k in range(2)]
+    stride, padding, dilation = (_pair(values.get(name, usual)) for name, usual in _USUAL.items())
+    sizes = [(image[2 + k] + 2 * padding[k] - dilation[k] * (kernel[2 + k] - 1) - 1) // stride[k] + 1 for k in (0, 1)]
     return 2 * image[0] * math.prod(sizes) * math.prod(kernel)
+
+
+_USUAL = {"stride": 1, "padding": 0, "dilation": 1}
+_PARAMETERS = ("input", "weight", "bias", *_USUAL, "groups")
+
+
+def _pair(value: Any) -> Any:
+    return [value] * 2 if isinstance(value, int) else list(value) * (2 if len(value) == 1 else 1)
 
 
 def flops_of(name: str, call: Any) -> int:
     """The floating-point operations of a call that was noted as ``name``; 0 if that is not known of this operation."""
-    inputs = call.inputs or ()
+    inputs: Any = call.inputs or ()
     shapes = [each[0] for each in inputs if isinstance(each[0], tuple)]
     name = name.removeprefix("aten::")
     try:
         if name in _COUNTS:
             return _COUNTS[name](shapes, call.name.startswith("linear"))
         if name == "conv2d":
-            values = [each[1] for each in inputs[2:] if each[0] is None]
-            if len(inputs) > 2 and inputs[2][0] is None:  # no bias
-                values = values[1:]
-            return _convolution(shapes, [*values, *[1, 0, 1, 1][len(values) :]])
-    except (IndexError, TypeError):  # a call with other arguments than usual, or one that failed
+            free = len(inputs) - len(call.keywords)
+            return _convolution(dict(zip((*_PARAMETERS[:free], *call.keywords), inputs, strict=True)))
+    except (IndexError, KeyError, TypeError, ValueError):  # a call of another kind than usual, or one that failed
         pass
     return 0
 

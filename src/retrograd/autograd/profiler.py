@@ -6,6 +6,7 @@ How calls come to be noted stands in ``timing.py``; here they become events.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import get_ident
@@ -16,8 +17,18 @@ from typing import Any, Self, TypeVar
 from ..core import devices, dtypes, where
 from ..core.absent import absent, listed
 from . import timing
+from .event_names import arguments_of
 from .operation_counts import flops_of
-from .profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent, FunctionEventAvg
+from .profiler_util import (
+    MEMORY_EVENT_NAME,
+    DeviceType,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    MemRecordsAcc,
+    ProfilerActivity,
+)
+from .traces import write
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -173,7 +184,7 @@ class profile:
         session, self._session = self._session, None
         timing.stop(self, session)
         calls, changes = session.calls[self._from[0] :], session.changes[self._from[1] :]
-        before = self._events if self.acc_events else None
+        before = self.function_events if self.acc_events and self.seen is not None else None
         self.seen, self._events = Seen(self.profiling_start_time_ns, now, calls, changes), None
         if before is not None:
             self.function_events.extend(before)
@@ -241,8 +252,6 @@ class profile:
         self, path: str, metadata: dict[str, str] | None = None, use_python_export: bool = False
     ) -> None:
         """Write a file for ``chrome://tracing`` or Perfetto, with arrows from operations to their derivatives."""
-        from .traces import write
-
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
         write(self, path, metadata or {})
@@ -293,12 +302,16 @@ def _event(
 ) -> FunctionEvent:
     backward = call.scope == timing.BACKWARD or name.startswith(timing.EVALUATE)
     inputs = call.inputs or ()
+    if inputs and call.scope == timing.FUNCTION:  # as many as PyTorch's operation has
+        count = arguments_of(name.removeprefix("aten::"), len(inputs) - len(call.keywords), call.keywords)
+        inputs = (*inputs[:count], *((None, None),) * (count - len(inputs)))
+    keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(call.inputs or ()), strict=False)}
     shown = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
     event = FunctionEvent(
         id=number, name=shown, trace_name=name, overload_name="", thread=1, fwd_thread=int(backward),
         start_us=(call.start - seen.start) / 1000, end_us=(end - seen.start) / 1000,
         input_shapes=[_shape(each) for each in inputs], concrete_inputs=[each[1] for each in inputs if each[0] is None],
-        kwinputs={}, stack=stack, scope=call.scope, use_device=profiler.use_device, sequence_nr=call.sequence,
+        kwinputs=keywords, stack=stack, scope=call.scope, use_device=profiler.use_device, sequence_nr=call.sequence,
         flops=flops_of(name, call) if profiler.with_flops else 0, is_user_annotation=call.scope == timing.USER,
     )  # fmt: skip
     event.structured_input_shapes = [
@@ -324,6 +337,10 @@ def _type_name(described: tuple[Any, ...]) -> str:
     return "Scalar" if described[1].__class__ in (int, float, bool) else ""
 
 
+#: Files whose frames are no lines of the program.
+_NOT_THE_USERS = ("<frozen ", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 def _line(code: CodeType, instruction: int) -> str:
     return f"{code.co_filename}({where.line_of(code, instruction)}): {code.co_name}"
 
@@ -335,7 +352,7 @@ def _stack(call: timing.Call, stacks: dict[int, list[str]]) -> list[str]:
         around = around.parent
     if around is not None:
         return stacks.get(around.sequence) or ([_line(*around.place)] if around.place is not None else [])
-    stack = [_line(*place) for place in call.stack]
+    stack = [_line(*place) for place in call.stack if not place[0].co_filename.startswith(_NOT_THE_USERS)]
     if call.sequence >= 0:
         stacks.setdefault(call.sequence, stack)
     return stack
@@ -373,6 +390,9 @@ def kineto_available() -> bool:
     return True
 
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "kineto_available", "profile", "record_function"]
+__all__ = [
+    "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc", "ProfilerActivity", "kineto_available",
+    "profile", "record_function",
+]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
 where.mark_package()

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from ..core.absent import absent, listed
-from ..core.where import mark_package, warn
+from ..core.where import warn
 from .event_table import shown_time, table
 
 MEMORY_EVENT_NAME = "[memory]"
@@ -23,6 +23,20 @@ class DeviceType(Enum):
 
     def __str__(self) -> str:
         return f"DeviceType.{self.name}"
+
+
+class ProfilerActivity(Enum):
+    """What to watch: the CPU, or NVIDIA's GPU as well."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+
+    def __str__(self) -> str:
+        return f"ProfilerActivity.{self.name}"
 
 
 class Interval:
@@ -174,6 +188,8 @@ class FunctionEvent(FormattedTimesMixin):
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
         """How long it took on the GPU, with what happened inside."""
+        if self.is_async or not self.use_device:
+            return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
         return inside + sum(kernel.duration for kernel in self.kernels)
 
@@ -400,7 +416,6 @@ _begins: Callable[[Any], Any] = lambda record: record[0].start_ns()  # noqa: E73
 
 __all__ = [
     "DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
-    "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "StringTable",
+    "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "ProfilerActivity", "StringTable",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-mark_package()

@@ -5,7 +5,8 @@ A program that is not profiled must not pay for the profiler, not even a questio
 code objects of functions are exchanged (``function.__code__``): of all functions of the table, of the steps of a backward
 pass, and of those that ask for it (``core/timed.py``). Whoever holds the function, under whatever name, calls the new
 code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
-the level's entries are exchanged. When the last profiler stops all is put back. A backward pass is sent the long way,
+the level's entries are exchanged. When the last profiler stops all is put back, and so it is for a moment when others come
+to change the code of functions (Note [Looking for overrides] in ``ops/overridden.py``). A backward pass is sent the long way,
 leaf by leaf in PyTorch's order, as by hooks on leaves.
 
 Knows nothing of how what was noted is shown.
@@ -28,8 +29,10 @@ import numpy
 from ..core import engine, where
 from ..core.levels import LEVEL
 from ..core.node import AccumulateGrad, Output, next_number
+from ..core.overriding import watch
 from ..core.tensor import Tensor
 from ..core.timed import TIMED
+from ..ops.nodes import TIMED as TIMED_CODE
 from ..ops.nodes import UNWRITTEN, compiled
 from ..ops.operation import TENSORS
 from .event_names import full, name_in_rules, names_of_functions
@@ -44,7 +47,8 @@ class Call:
     """One call that was timed. Times are in nanoseconds."""
 
     __slots__ = (
-        "end", "inputs", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start", "youngest",
+        "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
+        "youngest",
     )  # fmt: skip
 
     name: str
@@ -55,6 +59,7 @@ class Call:
     sequence: int  # the number of the node that the call made, or whose derivative it is; -1 for none
     youngest: int  # the youngest node of which was known when the call began
     inputs: tuple[Any, ...] | None  # shape, dtype and so on of the arguments, if these are wanted
+    keywords: tuple[str, ...]  # the names of the last of them
     stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, if these are wanted
     place: tuple[CodeType, int] | None  # the line that recorded the node, of a node
     marks: list[Any]  # what the GPU passed when the call began and ended, if it is watched
@@ -79,7 +84,7 @@ class Session:
         """Note that a call begins."""
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
-        call.parent, call.place, call.on_device = self.inside(), None, 0
+        call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
         call.inputs = tuple(map(described, args)) if self.shapes else None
         call.stack = _frames() if self.stack else ()
         self.calls.append(call)
@@ -142,7 +147,7 @@ SEVERAL: Any = "several tensors"
 def described(value: Any) -> tuple[Any, ...]:
     """The shape, strides and dtype of an argument that is a tensor or an array; its value else."""
     array = value._array if isinstance(value, Tensor) else value
-    if hasattr(array, "strides") and hasattr(array, "dtype"):
+    if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
         return array.shape, tuple(each // array.itemsize for each in array.strides), array.dtype
     if value.__class__ in (tuple, list) and value and isinstance(value[0], Tensor):
         return SEVERAL, list(map(described, value))
@@ -174,7 +179,7 @@ def _arrays(value: Any) -> Iterator[Any]:
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
-        elif hasattr(each, "strides") and hasattr(each, "base"):
+        elif hasattr(each, "strides") and hasattr(each, "base") and not isinstance(each, (numpy.generic, type)):
             yield each
         elif each.__class__ in (tuple, list):
             yield from _arrays(each)
@@ -198,7 +203,11 @@ def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | N
     session = sessions.get(get_ident())
     if session is None or session.resting or (session.open and session.open[-1].name == name):
         return None
-    return session.begin(name, (*args, *kwargs.values()) if kwargs else args)
+    if not kwargs:
+        return session.begin(name, args)
+    call = session.begin(name, (*args, *kwargs.values()))
+    call.keywords = tuple(kwargs)
+    return call
 
 
 def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
@@ -290,7 +299,10 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
     if session is None:
         return None
     _evaluate(session, LEAF, -1, None)
-    return session.begin(LEAF, (args[1],), BACKWARD)
+    write, variable = args[5], args[0].leaf()
+    if session.memory and variable is not None:
+        session.hold(None, variable._grad, (variable._grad,))  # what it has is not new
+    return session.begin(LEAF, (args[1],), BACKWARD) if write else None
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
@@ -328,23 +340,20 @@ class _State:
         self.run: Callable[..., Any]
 
 
-#: Calls of this code are passed over as first calls are, where an error looks for the call that the user made.
-_LINES = """
-def timed(*args, **kwargs):
-    call = "STATE".begin(args, kwargs)
-    try:
-        result = "STATE".run(*args, **kwargs)
-    except Exception as _error:
-        "STATE".end(call, None, args)
-        _error = "STATE".brief(_error)
-        if _error is None: raise
-        raise _error from _error.__cause__
-    except BaseException:
-        "STATE".end(call, None, args)
-        raise
-    "STATE".end(call, result, args)
-    return result
-""".strip().splitlines()
+_LINES = [
+    "def timed(*args, **kwargs):",
+    "    call = 'STATE'.begin(args, kwargs)",
+    "    try: result = 'STATE'.run(*args, **kwargs)",
+    "    except Exception as _error:",
+    "        'STATE'.end(call, None, args)",
+    "        _error = 'STATE'.brief(_error)",
+    *("        " + each for each in where.RAISE),
+    "    except BaseException:",
+    "        'STATE'.end(call, None, args)",
+    "        raise",
+    "    'STATE'.end(call, result, args)",
+    "    return result",
+]
 
 
 def _code(free: int) -> CodeType:
@@ -352,7 +361,7 @@ def _code(free: int) -> CodeType:
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
-    made: FunctionType = compiled(UNWRITTEN, lines, {}, "outer")(*names)
+    made: FunctionType = compiled(TIMED_CODE, lines, {}, "outer")(*names)
     return made.__code__
 
 
@@ -387,6 +396,7 @@ class _Exchange:
         self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
         self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to be put back
         self.kernels: list[tuple[dict[str, Any], str, Any]] = []
+        self.watch: Any = None  # what others do about the code of functions
 
     def start(self) -> None:
         """One more profiler runs."""
@@ -394,11 +404,13 @@ class _Exchange:
             self.running += 1
             if self.running > 1:
                 return
+            self.watch = watch.look, watch.loaded, watch.rest
             try:
                 self._exchange()
+                watch.look, watch.rest = partial(self._changing, watch.look), partial(self._changing, watch.rest)
+                watch.loaded = partial(self._loading, watch.loaded)
             except BaseException:
-                self.running -= 1
-                self._put_back()
+                self.stop()
                 raise
 
     def stop(self) -> None:
@@ -406,15 +418,37 @@ class _Exchange:
         with self.lock:
             self.running -= 1
             if not self.running:
+                watch.look, watch.loaded, watch.rest = self.watch
                 self._put_back()
 
-    def _exchange(self) -> None:
-        names = names_of_functions()
-        for each, name in names.items():
-            self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
-        function: Any
+    def _changing(self, change: Callable[[], None]) -> None:
+        """Let others change the code of functions (``ops/overridden.py``): they find the code that they know."""
+        with self.lock:
+            self._put_back()
+            try:
+                change()
+            finally:
+                self._exchange()
+
+    def _loading(self, loaded: Callable[[], None]) -> None:
+        """A module has been loaded: its functions are to be timed too."""
+        with self.lock:
+            loaded()
+            if self.exchanged:
+                self._functions()
+
+    def _functions(self) -> None:
+        """Exchange the functions that are not exchanged yet."""
+        for each, name in names_of_functions().items():
+            if each not in self.exchanged:
+                self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
         for function, (said, operation) in list(TIMED.items()):
-            self._function(function, partial(_begin_said, said, operation))
+            if function not in self.exchanged:
+                self._function(function, partial(_begin_said, said, operation))
+
+    def _exchange(self) -> None:
+        self._functions()
+        function: Any
         for function, begin, end in (
             (engine.sweep, _begin_sweep, _end), (engine._serve, _begin_place, _end), (engine._send, _begin_node, _end),
             (engine._finish_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),

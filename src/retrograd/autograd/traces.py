@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from typing import Any
@@ -12,6 +11,8 @@ from .profiler_util import MEMORY_EVENT_NAME
 
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
     """Write what ``profiler`` has seen to ``path`` (compressed if it ends with ``.gz``); ``metadata``: JSON by name."""
+    import json
+
     seen = profiler.seen
     trace = {
         "schemaVersion": 1,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import quiet, where
+from . import overriding, quiet, where
 from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -51,7 +51,7 @@ def torch_name(module_name: str) -> str:
 def why_absent(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
-    >>> why_absent("torch.jit.script")
+    >>> why_absent("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
     >>> why_absent("torch.no_such_function")
     'not in retrograd; see ...differences.md'
@@ -153,6 +153,7 @@ def _belongs(namespace: dict[str, Any]) -> None:
     that was loaded for it, too.
     """
     namespace[where.MARK] = True
+    overriding.watch.loaded()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
         where.mark_package()
         quiet.hush()

@@ -66,6 +66,11 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __lt__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device_at, (self.type, self.index)
 

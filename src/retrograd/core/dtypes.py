@@ -29,6 +29,12 @@ class dtype:
     __slots__ = ("bits", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
     __module__ = "torch"
 
+    def __new__(cls, *made_of: Any) -> dtype:
+        """An element type of the package's own; nobody else can make one."""
+        if len(made_of) != 3:
+            raise TypeError("cannot create 'torch.dtype' instances")
+        return super().__new__(cls)
+
     def __init__(self, name: str, array_dtype: Any, category: int) -> None:
         self.name = name
         self.numpy = numpy.dtype(array_dtype)
@@ -248,6 +254,12 @@ def scalar_name(each: dtype) -> str:
         "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
         "complex64": "ComplexFloat", "complex128": "ComplexDouble",
     }.get(each.name) or _cpp(each)  # fmt: skip
+
+
+def old_name(each: dtype) -> str:
+    """The name of a type of tensors that torch's errors use: ``torch.FloatTensor``, ``CPUBoolType`` …"""
+    scalar = scalar_name(each)
+    return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 
 
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:

@@ -83,7 +83,7 @@ def _tell_place(error: Exception) -> None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _sweep.__code__:
             place = frame.f_locals.get("place") or frame.f_locals.get("previous")
-        elif frame.f_code is _finish_leaf.__code__:
+        elif frame.f_globals is globals() and "leaf" in frame.f_locals:
             place = frame.f_locals["leaf"]
     note(error, place)
 

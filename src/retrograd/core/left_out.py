@@ -26,7 +26,7 @@ LEFT_OUT = {
         (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
         Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
         Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
-    "nested tensors": r"(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
+    "nested tensors": r"(?!compiler\.)(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
     "named tensors": r"""
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
@@ -37,10 +37,15 @@ LEFT_OUT = {
     # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
     # symbols for sizes, no operators for its control flow.
     "compiling and exporting programs": r"""
-        jit compiler? export fx onnx package utils\.cpp_extension jiterator cond while_loop
+        export fx onnx package utils\.cpp_extension
+        jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)\w+|ScriptWarning|last_executed\w+)
+        jit\.(run_frozen\w+|set_module)
+        jit\.(CompilationUnit|export_opnames|mobile|quantized|_\w+)
+        compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
         (Sym|sym_)\w+ Script\w+ \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
-        LiteScriptModule CompilationUnit AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
-        DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FileCheck FunctionSchema
+        LiteScriptModule CompilationUnit
+        (testing\.)?FileCheck AliasDb Block BufferDict CallStack Code ConcreteModule\w+ DeepCopyMemoTable
+        DeserializationStorageContext SerializationStorageContext ErrorReport ExecutionPlan FunctionSchema
         Future Gradient Graph(ExecutorState)? IODescriptor JITException ModuleDict Node OperatorInfo ParameterDict
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
@@ -55,12 +60,15 @@ LEFT_OUT = {
         (cudnn|miopen|mkldnn)_\w+ Tensor.to_mkldnn
         batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats|update_stats)""",
     "insides of PyTorch's C++": r"""
+        utils\.benchmark\.(Callgrind\w+|CopyIfCallgrind|FunctionCounts?|Fuzz\w+|Number|ParameterAlias)
         Benchmark\w+ ThroughputBenchmark Capsule DisableTorchFunction\w* DispatchKey(Set)?
         ExcludeDispatchKeyGuard FatalError LockingLogger LoggerBase NoopLogger PyTorchFile\w+ Tag StorageBase
         classproperty compiled_with_cxx11_abi get_file_path init_num_threads profiler_allow_\w+
-        autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        Tensor.index native_norm autocast_(in|de)crement_nesting (random\.)?thread_safe_generator autograd\.NestedIOFunction
+        autograd\.profiler\.(EnforceUnique|KinetoStepTracker|Profiler(Config|State)) autograd\.Profiler(Config|State|Event)
+        profiler\.(ExecutionTraceObserver|KinetoStepTracker|RecordScope|is_fbcode)
         autograd\.enforce_grad_layout_policy autograd\.graph\.(region_activation_memory_budget|set_\w+stream\w*)""",
-    "storages by type": r"(cuda\.)?\w+(?<!Untyped)Storage Tensor.storage_type",
+    "storages by type": r"(cuda\.)?\w*(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
         cuda\.(cudart|cudaStatus|CudaError|DeferredCudaCallError|check_error|current_(blas|solver)_handle)
         cuda\.(get_(arch_list|gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
@@ -68,11 +76,16 @@ LEFT_OUT = {
         cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
-        cuda\.(amp|gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
+        backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
+        backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
+        accelerator\.Graph
+        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
+        nn\.attention\.\w*(flash|WARN)\w*
+        cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
         Tensor.volatile""",
-    "downloads": "hub",
+    "downloads": r"hub utils\.model_zoo",
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 
@@ -94,7 +107,7 @@ def patterns() -> dict[str, re.Pattern[str]]:
 def reason(name: str) -> str | None:
     """Why a name, as it is written after ``torch.``, is left out on purpose; None if it is not.
 
-    >>> reason("jit.script")
+    >>> reason("onnx.export")
     'compiling and exporting programs'
     """
     return next((what for what, names in patterns().items() if names.fullmatch(name)), None)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from .where import warn
+
 #: How much is switched off: nothing, asking classes, or asking modes too.
 ALL, MODES, NOBODY = range(3)
 #: What is switched off, and the modes entered, the innermost last.
@@ -60,10 +62,15 @@ def overriding(values: Iterable[Any], ordinary: type | None) -> list[Any]:
 def _enter(value: Any, found: list[Any]) -> None:
     """Put ``value`` at its place among those that are to be asked."""
     kind = value.__class__
-    if any(each.__class__ is kind for each in found):
+    if not found:
+        found.append(value)
+    if any([each.__class__ is kind for each in found]):  # noqa: C419 - faster than a generator
         return
     place = next((i for i, each in enumerate(found) if issubclass(kind, each.__class__)), len(found))
     found.insert(place, value)
+
+
+PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, please define it as a classmethod."
 
 
 def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool) -> Any:
@@ -85,7 +92,11 @@ def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs:
         if result is not NotImplemented:
             return result
     for each in found:
-        result = each.__torch_function__(*given)
+        handler = each.__torch_function__
+        if getattr(handler, "__self__", None) is each:
+            quoted = "__torch_function__" if python else "__torch_function__`"
+            warn(f"Defining your `{quoted} {PLAIN_METHOD}", DeprecationWarning)
+        result = handler(*given)
         if result is not NotImplemented:
             return result
     if python:
@@ -130,12 +141,15 @@ class _Watch:
     """What puts into the functions the code that looks for overrides, and takes it out; ``ops/overridden.py`` sets it."""
 
     look: Callable[[], None] = staticmethod(lambda: None)
+    loaded: Callable[[], None] = staticmethod(lambda: None)  # when a module has been loaded
     rest: Callable[[], None] = staticmethod(lambda: None)
     take: Callable[[type], None] = staticmethod(lambda kind: None)  # a class of tensors as operations take them
 
 
 watch = _Watch()
-_announced = _entered = 0
+_announced = _entered = _left = 0
+#: How often functions get their code back when the last mode ends; it takes as long as a thousand calls.
+OFTEN = 10
 _counting = threading.Lock()
 
 
@@ -153,9 +167,9 @@ def announce(kind: type) -> bool:
 
 def forget() -> None:
     """Take all classes announced so far for gone, for which functions then look no longer."""
-    global _announced
+    global _announced, _left
     with _counting:
-        _announced = 0
+        _announced = _left = 0
         if not _entered:
             watch.rest()
 
@@ -178,10 +192,11 @@ def enter(mode: Any) -> None:
 
 def leave() -> None:
     """Forget the innermost mode."""
-    global _entered
+    global _entered, _left
     level, modes = _state.get()
     _state.set((level, modes[:-1]))
     with _counting:
         _entered -= 1
-        if not _entered and not _announced:
+        if not _entered and not _announced and _left < OFTEN:
+            _left += 1
             watch.rest()

@@ -23,6 +23,8 @@ from types import ModuleType
 
 #: The parts of the package that call NumPy.
 COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
+#: What Numba compiles: it warns of nothing, and what is kept of it on disk is found again by the module's name.
+COMPILED = "retrograd.kernels.loops"
 
 
 class Quiet(ModuleType):
@@ -34,6 +36,7 @@ class Quiet(ModuleType):
 def hush() -> None:
     """Make quiet what has been imported of the package, to its end (the classes of a module need its name)."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(COMPUTING) and module is not None and not getattr(module.__spec__, "_initializing", False):
+        computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
+        if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
             module.__class__ = Quiet
             module.__dict__["__name__"] = None

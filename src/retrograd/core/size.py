@@ -37,6 +37,9 @@ class Size(tuple[int, ...]):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')")
         return size_of(cls, [each.__index__() for each in sizes])
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'torch.Size' object has no attribute '{name}'")
+
     def numel(self) -> int:
         """How many elements a tensor of this shape has."""
         return math.prod(self)
@@ -49,7 +52,9 @@ class Size(tuple[int, ...]):
         return size_of(Size, found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: Any) -> Size:
         return Size(tuple(other) + tuple(self))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
@@ -130,7 +131,8 @@ class Tensor:
         if not all(issubclass(cls, each) for each in types):
             return NotImplemented
         result = overriding.unasked(func, args, kwargs or {})
-        return result if cls is Tensor or func in Tensor._unwrapped() else _instances(result, cls)
+        plain = cls is Tensor or (func.__class__ is not FunctionType and func in Tensor._unwrapped())
+        return result if plain else _instances(result, cls)
 
     @classmethod
     def _unwrapped(cls) -> set[Any]:
@@ -257,6 +259,13 @@ class Tensor:
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
+    is_ipu = property(lambda self: False, doc="False.")
+    is_maia = property(lambda self: False, doc="False.")
+    is_mtia = property(lambda self: False, doc="False.")
+    is_vulkan = property(lambda self: False, doc="False.")
+    is_xla = property(lambda self: False, doc="False.")
+    is_sparse_csr = property(lambda self: False, doc="False: there are no sparse tensors here.")
+    grad_dtype = property(lambda self: self.dtype, doc="The dtype of the tensor's gradient: the tensor's own.")
     name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
 
@@ -532,7 +541,7 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
     """``result``, and each element of tuples and lists, as an instance of ``cls`` if it is a tensor."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
-    if isinstance(result, (tuple, list)):
+    if isinstance(result, (tuple, list)) and result.__class__ is not Size:
         return type(result)([_instances(each, cls) for each in result])
     return result
 

@@ -235,16 +235,17 @@ def check_overlap(x: Tensor) -> None:
         )
 
 
-def check_partial_overlap(x: Tensor, others: Sequence[Any]) -> None:
-    """Refuse to write to ``x`` what is read from the same memory in another order."""
+def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -> None:
+    """Refuse to write to ``x`` what is read from the same memory in another order; or, unless ``same``, in the same."""
     array = x._array
     for other in others:
-        if not isinstance(other, Tensor) or other._array is array:
+        if not isinstance(other, Tensor) or (same and other._array is array):
             continue
         source = other._array
         if not share_memory(source, array):
             continue
-        if source.strides == array.strides and source.shape == array.shape and address(source) == address(array):
+        alike = source.strides == array.strides and source.shape == array.shape
+        if same and alike and address(source) == address(array):
             continue
         if _is_dense(array) and _is_dense(source):
             start, first = address(array), address(source)

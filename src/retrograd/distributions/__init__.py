@@ -8,7 +8,6 @@ Loaded when it is first asked for, not with the package. A file a distribution, 
 
 from __future__ import annotations
 
-from ..core import quiet, where
 from ..core.absent import absent, listed
 from . import (
     bernoulli,
@@ -200,6 +199,4 @@ __all__ = [
 _PARTS = [each for each in list(globals().values()) if getattr(each, "__package__", None) == __name__]
 for _part in _PARTS:
     named.show_as_torch(_part)
-where.mark_package()
-quiet.hush()
 __getattr__, __dir__ = absent(__name__), listed(globals())

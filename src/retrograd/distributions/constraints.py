@@ -300,7 +300,7 @@ class _PositiveDefinite(_Symmetric):
 
 def _joined(checked: Tensor, kept: int) -> Tensor:
     """Whether all that lies behind the first ``kept`` dimensions is right."""
-    return checked.reshape(*checked.shape[:kept], -1).all(-1)
+    return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
 class _IndependentConstraint(Constraint):

@@ -13,6 +13,7 @@ from retrograd import Size, Tensor
 
 from ..core.absent import absent, listed
 from ..core.where import warn
+from ..ops.interpret import Transformed
 from . import constraints
 from .named import Named
 from .utils import lazy_property
@@ -67,7 +68,7 @@ class Distribution(Named):
             ):
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not holds(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -225,7 +226,7 @@ class Distribution(Named):
                 "with `validate_args=False` to turn off validation."
             )
             return
-        if not support.check(value).all():
+        if not holds(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                 f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
@@ -235,6 +236,13 @@ class Distribution(Named):
         given = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
         shown = ", ".join(f"{name}: {value if value.numel() == 1 else value.size()}" for name, value in given)
         return f"{type(self).__name__}({shown})"
+
+
+def holds(checked: Tensor) -> bool:
+    """Whether a check came out well everywhere, within vmap for all slices."""
+    while isinstance(checked, Transformed):
+        checked = checked._inner
+    return bool(checked.all())
 
 
 def _owner(cls: type) -> Any:

@@ -75,7 +75,7 @@ class GeneralizedPareto(Distribution):
     def mean(self) -> Tensor:
         finite = self.concentration < 1
         safe = torch.where(finite, self.concentration, 0.5)
-        return torch.where(finite, self.loc + self.scale / (1 - safe), math.inf)
+        return torch.where(finite, self.loc + self.scale / (1 - safe), math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -85,7 +85,7 @@ class GeneralizedPareto(Distribution):
     def variance(self) -> Tensor:
         finite = self.concentration < 0.5
         safe = torch.where(finite, self.concentration, 0.25)
-        return torch.where(finite, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), math.inf)
+        return torch.where(finite, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), math.nan)
 
     def entropy(self) -> Tensor:
         return torch.broadcast_to(torch.log(self.scale) + self.concentration + 1, self._batch_shape)

@@ -446,7 +446,7 @@ def _pareto_gamma(p: Any, q: Any) -> Tensor:
 
 
 def _x_log_x(x: Tensor) -> Tensor:
-    return x * x.log()
+    return torch.xlogy(x, x)
 
 
 def _mean_of_log(p: Any) -> Tensor:

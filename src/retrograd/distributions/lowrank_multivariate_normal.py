@@ -68,9 +68,9 @@ class LowRankMultivariateNormal(Distribution):
             ) from error
         self.loc, self.cov_diag = (each.unsqueeze(-1).expand(*batch_shape, -1, 1)[..., 0] for each in (loc, cov_diag))
         self.cov_factor = cov_factor.expand(*batch_shape, -1, -1)
+        self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
-        self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)
 
     def _full(self, matrices: Tensor) -> Tensor:
         return matrices.expand(self._batch_shape + self._event_shape + self._event_shape)

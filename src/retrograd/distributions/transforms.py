@@ -114,16 +114,12 @@ class Transform(Named):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 class _Plain(Transform):
     """A function without parameters: all of a class are equal."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self))
-
-    __hash__ = None
 
 
 class _InverseTransform(Transform):
@@ -173,8 +169,6 @@ class _InverseTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._forward == other._forward
-
-    __hash__ = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._forward!r})"
@@ -257,8 +251,6 @@ class ComposeTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
@@ -516,8 +508,6 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool(torch.eq(self.exponent, other.exponent).all())
 
-    __hash__ = None
-
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
@@ -640,8 +630,6 @@ class AffineTransform(Transform):
             a == b if isinstance(a, Number) and isinstance(b, Number) else bool(torch.as_tensor(a == b).all())
             for a, b in ((self.loc, other.loc), (self.scale, other.scale))
         )
-
-    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x

@@ -57,7 +57,7 @@ def uniform(shape: torch.Size, like: Tensor) -> Tensor:
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
     """The sum over the last ``dims`` dimensions."""
-    return value.reshape(*value.shape[: value.dim() - dims], -1).sum(-1) if dims else value
+    return value.sum(tuple(range(-dims, 0))) if dims else value
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -65,9 +65,9 @@ class Batch(Transformed):
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return run_block(self._run, op, tensors, params, in_place)
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         return RuntimeError(
-            f"Batching rule not implemented for aten::{op.shown}.out; the fallback path doesn't work on out= or view ops."
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops."
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:

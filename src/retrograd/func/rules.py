@@ -572,12 +572,17 @@ def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     raise of_no_shape(name)
 
 
-@rule("bernoulli_block poisson_block binomial_block multinomial_block")
+@rule("bernoulli_block poisson_block binomial_block multinomial_block standard_gamma_block dirichlet_block")
 def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if not run.differs():
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
         )
+    return batch(run, apply(op, fronted(tensors, run), params))
+
+
+@rule("dirichlet_grad")
+def _along_the_last(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, apply(op, fronted(tensors, run), params))
 
 

@@ -6,13 +6,17 @@ query heads. ``mask`` broadcasts to (batch, heads, L, S): booleans (what is True
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from . import looped
 from .layout import widened
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
+#: Rows in a block where rows see only the keys that are not later: a longer one would work for nothing in half of it.
+STEPS = 128
 
 
 class _Work:
@@ -20,11 +24,14 @@ class _Work:
 
     def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
         self.np, self.causal, self.scale = np, causal, scale
+        self.memory: dict[str, Any] = {}
         self.batch, self.heads, self.length, self.size = query.shape
         self.keys, self.share = key.shape[2], self.heads // max(key.shape[1], 1)
         self.query, self.key, self.value = self.flat(query), self.flat(key), self.flat(value)
         shape = (self.batch, self.heads, self.length, self.keys)
         self.mask = None if mask is None else np.broadcast_to(mask, shape)
+        size = self.batch * self.heads * self.length * self.keys
+        self.loops = looped.loops("attend", size, self.query, self.key, self.value) if mask is None else None
 
     def flat(self, x: Any) -> Any:
         """Batch and heads as one dimension."""
@@ -36,6 +43,9 @@ class _Work:
         count, row = self.batch * self.heads, self.keys
         heads = max(1, BLOCK // max(self.length * row, 1))
         rows = self.length if heads > 1 else max(1, min(self.length, BLOCK // max(row, 1)))
+        if self.causal and rows > STEPS:
+            rows = STEPS
+            heads = max(1, min(count, BLOCK // (rows * max(row, 1))))
         for first in range(0, count, heads):
             for low in range(0, self.length, rows):
                 high = min(low + rows, self.length)
@@ -47,11 +57,67 @@ class _Work:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
 
+    def products(self, heads: slice, rows: slice, seen: int) -> Any:
+        """Products of a block of queries with the keys that they see."""
+        return self.product("scores", self.query[heads, rows], self.key[self.owners(heads)][:, :seen].swapaxes(1, 2))
+
+    def product(self, name: str, a: Any, b: Any) -> Any:
+        """``a @ b`` in memory that is used again for the next block: fresh pages cost as much as the product."""
+        shape = (*a.shape[:2], b.shape[2])
+        memory = self.memory.get(name)
+        if memory is None or memory.size < math.prod(shape):
+            memory = self.memory[name] = self.np.empty(math.prod(shape), a.dtype)
+        return self.np.matmul(a, b, out=memory[: math.prod(shape)].reshape(shape))
+
+    def first(self, rows: slice) -> int:
+        """The first of a block's rows, from which it follows what they see; -1 if they see all."""
+        return rows.start if self.causal else -1
+
+    def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
+        """Exponentials of the scores less the largest of their row, and their sums; and their logarithms into ``sums``."""
+        np = self.np
+        if self.loops is not None:
+            scores = self.products(heads, rows, seen)
+            total = np.empty((*scores.shape[:2], 1), scores.dtype)
+            self.loops.exponentials(scores, self.scale, self.first(rows), total[..., 0], sums[heads, rows])
+            return scores, total
+        scores = self.scores(heads, rows, seen)
+        top = scores.max(-1, keepdims=True)
+        top = np.where(np.isneginf(top), top.dtype.type(0), top)
+        scores -= top
+        np.exp(scores, out=scores)
+        total = np.add.reduce(scores, -1, keepdims=True)
+        blind = total == 0
+        total[blind] = 1
+        # Against infinity every exponential is zero on the way back.
+        sums[heads, rows] = np.where(blind, np.inf, top + np.log(total))[..., 0]
+        return scores, total
+
+    def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
+        """Which part of what each key holds a query gets."""
+        if self.loops is not None:
+            scores = self.products(heads, rows, seen)
+            self.loops.probabilities(scores, self.scale, self.first(rows), sums[heads, rows])
+            return scores
+        scores = self.scores(heads, rows, seen)
+        scores -= sums[heads, rows, None]
+        self.np.exp(scores, out=scores)
+        return scores
+
+    def slopes(self, given: Any, chances: Any, out: Any, g: Any) -> Any:
+        """The gradients of the scores, of those of the probabilities; in their place."""
+        if self.loops is not None:
+            self.loops.slopes(given, chances, out, g, self.scale)
+            return given
+        given -= (g * out).sum(-1, keepdims=True)
+        given *= chances
+        given *= given.dtype.type(self.scale)
+        return given
+
     def scores(self, heads: slice, rows: slice, seen: int) -> Any:
         """Scaled and masked products of a block of queries with the keys that they see."""
         np = self.np
-        keys = self.key[self.owners(heads)][:, :seen]
-        scores = np.matmul(self.query[heads, rows], keys.swapaxes(1, 2))
+        scores = self.products(heads, rows, seen)
         scores *= scores.dtype.type(self.scale)
         if self.mask is not None:
             every = np.arange(heads.start, heads.stop)
@@ -75,19 +141,9 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
     sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
     for heads, rows, seen in work.blocks():
-        scores = work.scores(heads, rows, seen)
-        top = scores.max(-1, keepdims=True)
-        top = np.where(np.isneginf(top), top.dtype.type(0), top)
-        scores -= top
-        np.exp(scores, out=scores)
-        total = np.add.reduce(scores, -1, keepdims=True)
-        blind = total == 0
-        total[blind] = 1
-        made = np.matmul(scores, work.value[work.owners(heads)][:, :seen])
-        made /= total
-        out[heads, rows] = made
-        # Against infinity every exponential is zero on the way back.
-        sums[heads, rows] = np.where(blind, np.inf, top + np.log(total))[..., 0]
+        scores, total = work.exponentials(heads, rows, seen, sums)
+        made = work.product("made", scores, work.value[work.owners(heads)][:, :seen])
+        np.divide(made, total, out=out[heads, rows])
     shaped = np.empty_like(query, shape=(*query.shape[:3], value.shape[3]))
     shaped[...] = out.reshape(shaped.shape)
     return shaped, sums.reshape(query.shape[:3])
@@ -101,17 +157,13 @@ def backward(
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
     grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))
     for heads, rows, seen in work.blocks():
-        part = work.scores(heads, rows, seen)
-        part -= sums[heads, rows, None]
-        np.exp(part, out=part)
+        part = work.probabilities(heads, rows, seen, sums)
         given, owners = g[heads, rows], work.owners(heads)
-        slope = np.matmul(given, work.value[owners][:, :seen].swapaxes(1, 2))
-        slope -= (given * out[heads, rows]).sum(-1, keepdims=True)
-        slope *= part
-        slope *= slope.dtype.type(scale)
-        grads[0][heads, rows] = np.matmul(slope, work.key[owners][:, :seen])
-        _add(np, grads[1][:, :seen], owners, np.matmul(slope.swapaxes(1, 2), work.query[heads, rows]))
-        _add(np, grads[2][:, :seen], owners, np.matmul(part.swapaxes(1, 2), given))
+        slope = work.product("slopes", given, work.value[owners][:, :seen].swapaxes(1, 2))
+        slope = work.slopes(slope, part, out[heads, rows], given)
+        grads[0][heads, rows] = work.product("made", slope, work.key[owners][:, :seen])
+        _add(np, grads[1][:, :seen], owners, work.product("made", slope.swapaxes(1, 2), work.query[heads, rows]))
+        _add(np, grads[2][:, :seen], owners, work.product("made", part.swapaxes(1, 2), given))
     return tuple(
         _heads_inside(np, grad.reshape(each.shape).astype(each.dtype, copy=False))
         for grad, each in zip(grads, (query, key, value), strict=True)

@@ -54,17 +54,20 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     such that all elements are the same one.
     """
     first = arrays[0]
-    dtype, shape, plain = first.dtype, first.shape, True
+    dtype, shape, usual = first.dtype, first.shape, True
     if (dtype is not F32 and dtype is not F64) or not available():
         return None
     for array in arrays:
-        if array.__class__ is not numpy.ndarray or array.shape != shape:
+        if array.__class__ is not numpy.ndarray:
+            if array.__class__ is Large:
+                return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
             return None
-        if array.dtype is not dtype and array.dtype is not BOOL:
+        if array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL):
             return None
         if not array.flags.carray:
-            plain = False
-    if plain and (out is None or out.flags.carray):
+            usual = False
+    loop = LOOPS.get(name) or _find(name)
+    if usual and (out is None or out.flags.carray):
         found = numpy.empty(shape, kind or dtype) if out is None else out
         lines = [*arrays, found] if len(shape) == 1 else [array.reshape(-1) for array in (*arrays, found)]
     else:
@@ -72,11 +75,11 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
         if model is None:
             return None
         found = numpy.empty_like(model, kind or dtype) if out is None else out
-        lines = in_lines(model, *arrays, found)
+        lines = in_lines(model, loop.flexible, *arrays, found)
         if not lines:
             return None
     last = lines.pop()
-    (LOOPS.get(name) or _find(name))(*lines, *[dtype.type(number) for number in numbers], last)
+    loop(*lines, *[dtype.type(number) for number in numbers], last)
     return found
 
 
@@ -88,12 +91,15 @@ def _find(name: str) -> Any:
     return LOOPS[name]
 
 
-def in_lines(model: Any, *arrays: Any) -> list[Any]:
-    """Arrays as lines in the order in which ``model`` lies in memory, constant ones as numbers; none if they lie otherwise."""
+def in_lines(model: Any, flexible: frozenset[int], *arrays: Any) -> list[Any]:
+    """Arrays as lines in the order in which ``model`` lies in memory; none if they lie otherwise.
+
+    In a ``flexible`` place an array of equal elements becomes a number.
+    """
     order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
     lines = []
-    for array in arrays:
-        if not any(array.strides):
+    for place, array in enumerate(arrays):
+        if place in flexible and not any(array.strides):
             lines.append(array[(0,) * array.ndim])
             continue
         line = array.transpose(order)
@@ -119,22 +125,147 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
 
     numbered = f"{name}_number"
 
+    turned = {"add": numbered, "multiply": numbered, "subtract": "subtract_from", "divide": "divide_from"}.get(name)
+
     def calculate(first: Any, *second: Any, out: Any = None) -> Any:
+        if out is not None:
+            return out if _into(name, out, first, second) else ufunc(first, *second, out=out)
         other = second[0] if second else None
+        if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
+            if (found := looped(name, first, other)) is not None:
+                return found
+            if not any(first.strides) and first.dtype is other.dtype:  # all elements are the same one
+                first = first[(0,) * first.ndim]
+            elif not any(other.strides) and first.dtype is other.dtype:
+                second = (other[(0,) * first.ndim],)
+                other = second[0]
         if not second:
-            found = looped(name, first, out=out)
+            found = looped(name, first)
+        elif first.__class__ is not numpy.ndarray:
+            found = looped(turned, other, numbers=(first,)) if turned and other.__class__ is numpy.ndarray else None
         elif other.__class__ is numpy.ndarray and other.ndim:
-            found = looped(name, first, other, out=out)
+            found = None if other.shape == first.shape else broadcast(name, first, other)
         elif other.__class__ is not numpy.ndarray or other.dtype is first.dtype:
-            found = looped(numbered, first, numbers=second, out=out)
+            found = looped(numbered, first, numbers=second)
         else:
             found = None
-        return ufunc(first, *second, out=out) if found is None else found
+        return ufunc(first, *second) if found is None else found
 
     return calculate
 
 
-multiply = for_ufunc(numpy.multiply) or numpy.multiply
+def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
+    """Calculate in place, if there is a loop for it."""
+    if out is not first or not second:
+        return False
+    other = second[0]
+    if other.__class__ is numpy.ndarray and other.ndim:
+        return other is not first and name in INTO and into(f"{name}_into", first, other)
+    if other.__class__ is numpy.ndarray and other.dtype is not first.dtype:
+        return False
+    return f"{name}_number" in INTO and into(f"{name}_number_into", first, numbers=second)
+
+
+#: What there is in place.
+INTO = {"add", "subtract", "multiply", "divide", "add_number", "multiply_number", "divide_number"}
+
+
+def into(name: str, *arrays: Any, numbers: tuple[Any, ...] = ()) -> bool:
+    """Let the loop ``name`` modify the first of ``arrays``; False if there is none for such arrays."""
+    first = arrays[0]
+    dtype = first.dtype
+    if (dtype is not F32 and dtype is not F64) or not available():
+        return False
+    for array in arrays:
+        if array.__class__ is not numpy.ndarray or array.shape != first.shape or array.dtype is not dtype:
+            return False
+        if not array.flags.carray:
+            return False
+    lines = [array.reshape(-1) for array in arrays]
+    (LOOPS.get(name) or _find(name))(*lines, *[dtype.type(number) for number in numbers])
+    return True
+
+
+BROADCAST = {"add", "subtract", "multiply", "divide"}
+
+
+def broadcast(name: str, x: Any, y: Any) -> Any:
+    """``x`` with a ``y`` that is the same for all rows of ``x``, or for all elements of each row."""
+    if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
+        return None
+    if not (x.__class__ is y.__class__ is numpy.ndarray and x.flags.carray and y.flags.carray and available()):
+        return None
+    if y.size >= x.size or y.ndim > x.ndim or x.shape[-1] < 16:
+        return None
+    shape = (1,) * (x.ndim - y.ndim) + y.shape
+    if shape[-1] == 1:
+        if any(have not in (1, size) for have, size in zip(shape, x.shape, strict=True)):
+            return None
+        width = x.shape[-1]
+        other: Any = numpy.ascontiguousarray(numpy.broadcast_to(y.reshape(shape)[..., 0], x.shape[:-1])).reshape(-1)
+    else:
+        same = next((k for k, size in enumerate(shape) if size != 1), 0)
+        if shape[same:] != x.shape[same:]:
+            return None
+        width = y.size
+        other = y.reshape(1, -1)
+    out = numpy.empty(x.shape, x.dtype)
+    getattr(loops("rows"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
+    return out
+
+
+def copied(x: Any) -> Any:
+    """A copy of a contiguous array."""
+    found = looped("copy", x) if x.__class__ is numpy.ndarray else None
+    return x.copy() if found is None else found
+
+
+def fill(out: Any, value: Any) -> None:
+    """Let all elements of a contiguous array be ``value``."""
+    if out.size >= LARGE and out.dtype in (F32, F64) and out.__class__ is numpy.ndarray and available():
+        (LOOPS.get("fill") or _find("fill"))(out.reshape(-1), out.dtype.type(value))
+    else:
+        out.fill(value)
+
+
+multiply: Any = for_ufunc(numpy.multiply)
+negative: Any = for_ufunc(numpy.negative)
+
+
+class Large(numpy.ndarray[Any, Any]):
+    """A large array whose arithmetic is done by loops: the gradients and saved values of rules, while these are evaluated.
+
+    Rules are written with operators; ``g / (2 * out)`` is three loops on all threads if g and out are of this class.
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        given = [each.view(numpy.ndarray) if each.__class__ is Large else each for each in inputs]
+        out = options.get("out")
+        if out is not None:
+            options["out"] = tuple(each.view(numpy.ndarray) if each.__class__ is Large else each for each in out)
+        loop = CALCULATORS.get(ufunc)
+        if method == "__call__" and loop is not None and not options:
+            found = loop(*given)
+        else:
+            found = getattr(ufunc, method)(*given, **options)
+        return raised(found) if out is None else out[0]
+
+
+def raised(x: Any) -> Any:
+    """A large array as one of the class above; anything else as it is."""
+    return x.view(Large) if x.__class__ is numpy.ndarray and x.size >= LARGE else x
+
+
+def plain(x: Any) -> Any:
+    """An array as what it was before it was raised."""
+    if x.__class__ is not Large:
+        return x
+    below: Any = x.base
+    same = below.__class__ is numpy.ndarray and below.shape == x.shape and below.strides == x.strides
+    return below if same and below.dtype is x.dtype else x.view(numpy.ndarray)
+
+
+CALCULATORS = {ufunc: for_ufunc(ufunc) for ufunc in UFUNCS}
 
 # -- Running loops -------------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy
 
-from .random import Stream, normals_one_by_one
+from .random import Draws, Stream
 from .special import special
 
 Array = Any
@@ -33,28 +34,39 @@ def gamma(stream: Stream, alpha: Array) -> Array:
     """
     one = alpha.dtype.type(1)
     low = alpha < 1
-    with numpy.errstate(divide="ignore"):
-        powers = numpy.where(low, one / alpha, one).astype(float).ravel().tolist()
+    powers = numpy.where(low, one / alpha, one).astype(float).ravel().tolist()
     middles = (numpy.where(low, alpha + one, alpha) - alpha.dtype.type(_THIRD)).astype(float).ravel().tolist()
-    found = [
-        _one_gamma(stream, middle, power, below) if shape > 0 else 0.0 if shape == 0 else math.nan
-        for shape, middle, power, below in zip(
-            alpha.ravel().tolist(), middles, powers, low.ravel().tolist(), strict=True
-        )
-    ]
+    elements = zip(alpha.ravel().tolist(), middles, powers, low.ravel().tolist(), strict=True)
+    with closing(stream.one_by_one()) as draws, closing(_normals(stream, draws)) as normals:
+        found = [
+            math.nan if shape != shape else shape and _one_gamma(draws, normals, middle, power, below)
+            for shape, middle, power, below in elements
+        ]
     return numpy.asarray(found, float).reshape(alpha.shape)
 
 
-def _one_gamma(stream: Stream, middle: float, power: float, below: bool) -> float:
-    scale = (1 - float(stream.doubles(1)[0])) ** power if below else 1.0
+def _normals(stream: Stream, draws: Draws) -> Draws:
+    """Standard normals made in pairs of what is drawn; when it is closed, the stream keeps the second of a pair."""
+    while True:
+        if stream.kept is None:
+            angle, radius = 2 * math.pi * next(draws), math.sqrt(-2 * math.log1p(-next(draws)))
+            stream.kept = radius * math.sin(angle)
+            yield radius * math.cos(angle)
+        else:
+            found, stream.kept = stream.kept, None
+            yield found
+
+
+def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
+    scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
     while True:
         root = 0.0
         while root <= 0:
-            normal = float(normals_one_by_one(stream, 1)[0])
+            normal = next(normals)
             root = 1 + spread * normal
         cube, square = root * root * root, normal * normal
-        height = 1 - float(stream.doubles(1)[0])
+        height = 1 - next(draws)
         if height < 1 - _SQUEEZE * square * square:
             return scale * middle * cube
         if math.log(height) < 0.5 * square + middle * (1 - cube + math.log(cube)):
@@ -69,8 +81,7 @@ def standard_gamma(stream: Stream, alpha: Array) -> Array:
 def dirichlet(stream: Stream, alpha: Array) -> Array:
     """Numbers of the Dirichlet distribution along the last dimension: gamma numbers divided by their sum."""
     drawn = gamma(stream, alpha.astype(float))
-    with numpy.errstate(invalid="ignore"):
-        shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
+    shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
     one = alpha.dtype.type(1)
     return numpy.clip(shares, numpy.finfo(alpha.dtype).tiny, numpy.nextafter(one, alpha.dtype.type(0)))
 
@@ -126,8 +137,7 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
         (alpha > 8, _gamma_saddle),
         (np.ones(x.shape, bool), _gamma_between),
     ]
-    with np.errstate(all="ignore"):
-        return _piecewise(np, regimes, alpha, x)
+    return _piecewise(np, regimes, alpha, x)
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
@@ -216,8 +226,7 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
         (both, _beta_saddle),
         (np.ones(x.shape, bool), _beta_between),
     ]
-    with np.errstate(all="ignore"):
-        return _piecewise(np, regimes, x, alpha, beta)
+    return _piecewise(np, regimes, x, alpha, beta)
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:

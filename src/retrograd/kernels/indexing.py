@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ..core.dtypes import unsupported
-from . import large
+from . import looped
 from .picking import grid, same_around, taken_along
 
 
@@ -44,13 +44,13 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
 
 def _masked(x: Any, mask: Any) -> Any:
     """The elements of ``x`` where ``mask`` is True."""
-    loops = large.movers("picking", mask.size, x, mask)
+    loops = looped.movers("picking", mask.size, x, mask)
     if loops is None or mask.shape != x.shape:
         return x[mask]
-    flat = large.bits(mask).reshape(-1)
+    flat = looped.bits(mask).reshape(-1)
     starts, count = _starts(loops, flat)
-    found = numpy.empty(count, large.BITS[x.dtype.itemsize])
-    loops.kept(large.bits(x).reshape(-1), flat, starts, found)
+    found = numpy.empty(count, looped.BITS[x.dtype.itemsize])
+    loops.kept(looped.bits(x).reshape(-1), flat, starts, found)
     return found.view(x.dtype)
 
 
@@ -70,11 +70,11 @@ def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...])
     """Zeros of ``shape`` to which ``values`` are added at the picked places."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
-        loops = large.movers("picking", mask.size, values, mask)
+        loops = looped.movers("picking", mask.size, values, mask)
         if loops is not None:
-            flat, out = large.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
-            given = large.bits(values).reshape(-1)
-            loops.put_back(given, flat, _starts(loops, flat)[0], large.bits(out).reshape(-1))
+            flat, out = looped.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
+            given = looped.bits(values).reshape(-1)
+            loops.put_back(given, flat, _starts(loops, flat)[0], looped.bits(out).reshape(-1))
             return out
     return add(np, np.zeros(shape, values.dtype), picks, values)
 
@@ -104,14 +104,14 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
     """Add large ``values`` at ``index`` of dimension ``dim`` of ``x``; whether there is a loop for that."""
-    loops = large.loops("picking", values.size, x, values)
+    loops = looped.loops("picking", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
     bad = numpy.zeros(1, numpy.uint8)
     before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     given = numpy.ascontiguousarray(values).reshape(before, index.size, after)
     loops.add_rows(x.reshape(before, x.shape[dim], after), numpy.ascontiguousarray(index).reshape(-1), given, bad)
-    large.said(bad)
+    looped.said(bad)
     return True
 
 
@@ -164,17 +164,17 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
         return flat.reshape(x.shape)
     values = _cut(values, index)
-    loops = large.loops("picking", index.size, x, values)
+    loops = looped.loops("picking", index.size, x, values)
     if loops is None or not x.flags.c_contiguous or not same_around(x.shape, index.shape, dim):
         np.add.at(x, grid(np, index, dim), values)
         return x
     bad = numpy.zeros(1, numpy.uint8)
-    arrays = [large.around(each, dim) for each in (x, index, values)]
+    arrays = [looped.around(each, dim) for each in (x, index, values)]
     if arrays[0].shape[2] == 1:
         loops.scatter_add_rows(*[each[:, :, 0] for each in arrays], bad)
     else:
         loops.scatter_add(*arrays, bad)
-    large.said(bad)
+    looped.said(bad)
     return x
 
 

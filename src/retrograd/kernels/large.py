@@ -1,57 +1,283 @@
-"""Large arrays for compiled loops: which of them there are loops for, and in which shape loops take them.
+"""Sums, extremes and running sums of large arrays by compiled loops (``loops/reduce.py``): each gives None where it can not.
 
-Knows no loop. Where a function gives None the work is done by NumPy.
+An array is seen as (outer, many, inner), what is reduced in the middle, in whatever order its axes lie in memory.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
-from . import fast
-from .fast import F32, F64
+from .fast import F32, F64, LARGE, available, loops, plain
 
-#: The integers as which elements that are only moved are looked at.
-BITS = {1: numpy.uint8, 2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}
-INT = numpy.dtype(numpy.int64)
+STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
+#: Rows from this length on are added up by all threads, if they are few.
+LONG = 1 << 16
 
 
-def loops(topic: str, size: int, *arrays: Any) -> Any:
-    """The loops of a topic, if there are so many elements to work on and all ``arrays`` are of one dtype, float32 or 64."""
-    if size < fast.LARGE:
+class Seen(NamedTuple):
+    """An array as (outer, many, inner), the shape of what is left of it, and how to put the axes of that back."""
+
+    array: Any
+    kept: tuple[int, ...]
+    back: tuple[int, ...] | None
+
+    def put_back(self, found: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+        """A result (outer, inner) as the reduced array."""
+        found = found.reshape(self.kept)
+        if self.back is not None:
+            found = found.transpose(self.back)
+        return found if keepdims else found.squeeze(axes)
+
+
+def _suits(x: Any) -> bool:
+    """Whether there are loops for an array: a large one of NumPy's, of floats."""
+    kind = x.dtype
+    return x.__class__ is numpy.ndarray and (kind is F32 or kind is F64) and x.size >= LARGE and available()
+
+
+def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
+    """``x`` as (outer, many, inner); None if it is not NumPy's, not of floats, or the axes lie apart."""
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not _suits(x):
         return None
-    kind = arrays[0].dtype
-    if kind not in (F32, F64) or any(each.dtype is not kind for each in arrays):
+    if len(axes) == 1 and axes[0] >= 0 and x.flags.carray:
+        axis, shape = axes[0], x.shape
+        before, after = shape[:axis], shape[axis + 1 :]
+        return Seen(x.reshape(math.prod(before), shape[axis], math.prod(after)), (*before, 1, *after), None)
+    back: tuple[int, ...] | None = None
+    places = sorted(axis % x.ndim for axis in axes)
+    if not x.flags.c_contiguous:
+        order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+        x = x.transpose(order)
+        places = sorted(order.index(axis) for axis in places)
+        back = tuple(order.index(axis) for axis in range(x.ndim))
+    if not x.flags.carray or not places or places[-1] - places[0] + 1 != len(places):
         return None
-    return _of(topic, arrays)
+    before, after = x.shape[: places[0]], x.shape[places[-1] + 1 :]
+    form = math.prod(before), math.prod(x.shape[places[0] : places[-1] + 1]), math.prod(after)
+    return Seen(x.reshape(form), (*before, *(1,) * len(places), *after), back)
 
 
-def movers(topic: str, size: int, *arrays: Any) -> Any:
-    """The same for loops that move elements of any dtype."""
-    return _of(topic, arrays) if size >= fast.LARGE and arrays[0].dtype.itemsize in BITS else None
+def _parts(outer: int, many: int, inner: int) -> int:
+    """In how many parts columns are added up, so that all threads have work."""
+    across = outer * -(-inner // 1024)
+    return max(1, min(many // 64, -(-16 // across)))
 
 
-def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
-    if any(each.__class__ is not numpy.ndarray for each in arrays) or not fast.available():
+def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum over ``axes``."""
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not any(x.strides) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
+        return _sum_of_equal(x, axes, keepdims)
+    if len(axes) == x.ndim and (whole := total(x)) is not None:
+        return numpy.full((1,) * x.ndim, whole, x.dtype) if keepdims else whole
+    view = seen(x, axes)
+    if view is None:
+        return _one_after_the_other(x, axes, keepdims)
+    array, loop = view.array, loops("reduce")
+    outer, many, inner = array.shape
+    if inner > 1:
+        parts = numpy.empty((outer, _parts(outer, many, inner), inner))
+        loop.sum_columns(array, parts)
+        found = _joined(parts, x.dtype)
+    elif outer < 8 and many >= LONG:
+        found = numpy.array([total(row) for row in array.reshape(outer, many)], x.dtype)
+    else:
+        found = numpy.empty(outer, x.dtype)
+        loop.sum_rows(array.reshape(outer, many), found)
+    return view.put_back(found, axes, keepdims)
+
+
+def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum of an array whose elements are all the same one in memory."""
+    kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    count = math.prod(x.shape[axis] for axis in axes)
+    found = numpy.full(kept, x[(0,) * x.ndim] * x.dtype.type(count), x.dtype)
+    return found if keepdims else found.squeeze(axes)
+
+
+def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum over axes that lie apart: first over the last of them."""
+    last = x.ndim - 1
+    if len(axes) < 2 or last not in axes or x.shape[last] < 16:
         return None
-    return fast.loops(topic)
+    found = summed(x, (last,), True)
+    if found is None:
+        return None
+    return found.sum(axis=axes, keepdims=keepdims)
 
 
-def bits(x: Any) -> Any:
-    """Contiguous elements as integers of their size."""
-    return numpy.ascontiguousarray(x).view(BITS[x.dtype.itemsize])
+def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The sum over ``axes`` of ``(x - centre)**2``; ``centre`` has size 1 there, or is None for 0."""
+    view = seen(x, axes)
+    if view is None:
+        return None
+    array, loop = view.array, loops("reduce")
+    outer, many, inner = array.shape
+    if centre is None:
+        middle = numpy.zeros((outer, inner), x.dtype)
+    else:
+        order = None if view.back is None else numpy.argsort(view.back)
+        middle = numpy.ascontiguousarray(centre if order is None else centre.transpose(order)).reshape(outer, inner)
+    if inner > 1:
+        parts = numpy.empty((outer, _parts(outer, many, inner), inner))
+        loop.sum_squares_of_columns(array, middle, parts)
+        found = _joined(parts, x.dtype)
+    elif outer < 8 and many >= LONG:
+        lines = zip(array.reshape(outer, many), middle[:, 0], strict=True)
+        found = numpy.array([_total_of_squares(row, here) for row, here in lines], x.dtype)
+    else:
+        found = numpy.empty(outer, x.dtype)
+        loop.sum_squares_of_rows(array.reshape(outer, many), middle.reshape(outer), found)
+    return view.put_back(found, axes, keepdims)
 
 
-def around(x: Any, axis: int) -> Any:
-    """An array in C order as (before, axis, after)."""
-    axis %= x.ndim
-    shape = x.shape
-    return numpy.ascontiguousarray(x).reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+def _joined(parts: Any, dtype: Any) -> Any:
+    return (parts[:, 0] if parts.shape[1] == 1 else numpy.add.reduce(parts, 1)).astype(dtype)
 
 
-def said(bad: Any) -> None:
-    """Raise what NumPy would, if a loop met an index that lies outside."""
-    if bad[0]:
-        raise IndexError("index out of range in self")
+def _line(x: Any) -> Any:
+    """All elements as a line, in the order of memory; None if that is not possible."""
+    if _suits(x) and x.flags.carray:
+        return x.reshape(-1)
+    view = seen(x, tuple(range(x.ndim)))
+    return None if view is None else view.array.reshape(-1)
+
+
+def total(x: Any) -> Any:
+    """The sum of all elements."""
+    line = _line(x)
+    if line is None:
+        return None
+    sums = numpy.empty(-(-line.size // STRETCH))
+    loops("reduce").total(line, sums)
+    return x.dtype.type(numpy.add.reduce(sums))
+
+
+def _total_of_squares(line: Any, centre: Any) -> Any:
+    sums = numpy.empty(-(-line.size // STRETCH))
+    loops("reduce").total_of_squares(line, centre, sums)
+    return numpy.add.reduce(sums)
+
+
+def product(x: Any) -> Any:
+    """The product of all elements."""
+    line = _line(x)
+    if line is None:
+        return None
+    products = numpy.empty(-(-line.size // STRETCH))
+    loops("reduce").product(line, products)
+    return x.dtype.type(numpy.multiply.reduce(products))
+
+
+def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any:
+    """The largest elements over ``axes``; the smallest for a ``sign`` of -1. nan where there is one."""
+    view = seen(x, axes)
+    if view is None:
+        return None
+    outer, many, inner = view.array.shape
+    if inner > 1:
+        found, index = numpy.empty((outer, inner), x.dtype), numpy.empty((outer, inner), numpy.int32)
+        if outer * inner < 2048:  # NumPy's is better at few columns
+            return None
+        loops("reduce").largest_of_columns(view.array, x.dtype.type(sign), found, index)
+    elif outer < 8:
+        return None
+    else:
+        found = numpy.empty(outer, x.dtype)
+        loops("reduce").largest_of_rows(view.array.reshape(outer, many), x.dtype.type(sign), found)
+    return view.put_back(found, axes, keepdims)
+
+
+def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
+    """Where along ``axis`` the first of the largest elements is; NumPy's own is better along the last axis in memory."""
+    view = seen(x, (axis,))
+    if view is None or view.array.shape[2] < 512:
+        return None
+    outer, _, inner = view.array.shape
+    found, index = numpy.empty((outer, inner), x.dtype), numpy.empty((outer, inner), numpy.int32)
+    loops("reduce").largest_of_columns(view.array, x.dtype.type(sign), found, index)
+    return view.put_back(index.astype(numpy.int64), (axis,), False)
+
+
+def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
+    """Running sums along ``axis``, or products; ``back``: sums from the far end. None also for what is not contiguous."""
+    view = seen(x if any(x.strides) else numpy.ascontiguousarray(x), (axis,))
+    if view is None or view.back is not None:
+        return None
+    outer, many, inner = view.array.shape
+    out = numpy.empty(x.shape, x.dtype)
+    if inner > 1:
+        loops("reduce").run_columns(view.array, product, back, out.reshape(outer, many, inner))
+    elif outer == 1 and not product:
+        sums = numpy.empty(min(64, -(-many // LARGE)))
+        loops("reduce").sums_of_parts(view.array.reshape(-1), sums)
+        begin = numpy.cumsum(sums[::-1])[::-1] - sums if back else numpy.cumsum(sums) - sums
+        loops("reduce").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
+    else:
+        loops("reduce").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
+    return out
+
+
+# -- Row by row ----------------------------------------------------------------------------------------------------------
+
+
+def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
+    """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
+    if x.__class__ is not numpy.ndarray:
+        x = plain(x)
+    if not _suits(x):
+        return None
+    found = []
+    for array in map(plain, (x, *others)):
+        if array.__class__ is not numpy.ndarray or array.dtype is not x.dtype or array.shape != x.shape:
+            return None
+        if array.flags.carray:
+            found.append(array.reshape(-1, width))
+        elif array is not x and not any(array.strides):
+            found.append(array[(0,) * array.ndim])
+        else:
+            return None
+    return found
+
+
+def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
+    """What the loop ``name`` makes of each row, if ``axis`` is the last: ``others`` are given to it before ``x``."""
+    if axis not in (-1, x.ndim - 1):
+        return None
+    given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
+    if given is None:
+        return None
+    out = numpy.empty(x.shape, x.dtype)
+    getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+    return out
+
+
+def logsumexp(x: Any, axis: int) -> Any:
+    """``log(sum(exp(x)))`` over the last axis, which stays with size 1."""
+    given = rows(x, x.shape[-1]) if axis in (-1, x.ndim - 1) else None
+    if given is None:
+        return None
+    out = numpy.empty((*x.shape[:-1], 1), x.dtype)
+    loops("rows").logsumexp(given[0], out.reshape(-1))
+    return out
+
+
+__all__ = [
+    "logsumexp",
+    "by_rows",
+    "rows",
+    "largest",
+    "product",
+    "running",
+    "seen",
+    "squares",
+    "summed",
+    "total",
+    "where_largest",
+]

@@ -13,7 +13,6 @@ that is shorter. Hurwitz's zeta function has Z_n(x, q), the sums of ``ln(q+k)^n 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -82,6 +81,8 @@ TERMS, CORRECTIONS = 40, 12
 @cache
 def _bernoulli() -> list[float]:
     """``B_2j / (2j)!`` for j from 1."""
+    from fractions import Fraction  # with the module for decimal numbers, which few need
+
     numbers = [Fraction(1)]
     for m in range(1, 2 * CORRECTIONS + 1):
         numbers.append(-sum((math.comb(m + 1, k) * numbers[k] for k in range(m)), Fraction(0)) / (m + 1))

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from . import fast_normal
+from .fast import LARGE
 from .summing import spread_mean, summed
 
 PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the second-level cache
@@ -42,6 +44,8 @@ def _within(x: Any, piece: tuple[slice, ...]) -> Any:
 
 def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Mean and (biased) variance over ``axes``, which stay with size 1."""
+    if x.size >= LARGE and (found := fast_normal.moments(x, axes)) is not None:
+        return found
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
     for piece in pieces(x, axes):
@@ -61,6 +65,10 @@ def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
 
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    if x.size >= LARGE:
+        found = fast_normal.input_gradient(grad, weight, x, mean, rstd, axes)
+        if found is not None:
+            return found
     if x.size <= PIECE:
         return _input_gradient(np, grad, weight, x, mean, rstd, axes)
     out = np.empty(x.shape, x.dtype)
@@ -86,6 +94,10 @@ def weight_gradient(
     np: Any, grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Any:
     """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    if x.size >= LARGE:
+        found = fast_normal.weight_gradient(grad, x, mean, rstd, axes, shape)
+        if found is not None:
+            return found
     rest = tuple([axis for axis, size in enumerate(shape) if size == 1])
     if x.size <= PIECE:
         return summed(np, standardised(np, x, mean, rstd) * grad, rest, True)

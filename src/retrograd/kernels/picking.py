@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy
 
-from . import large
+from . import large, looped
+from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
 FEW = 1024  # up to so many elements the tables of places are kept
@@ -73,16 +74,16 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     """The same where both are large and differ in size along the axis only; else None."""
-    loops = large.movers("picking", index.size, x, index)
+    loops = looped.movers("picking", index.size, x, index)
     if loops is None or not same_around(x.shape, index.shape, axis):
         return None
-    given, places = large.around(large.bits(x), axis), large.around(index, axis)
+    given, places = looped.around(looped.bits(x), axis), looped.around(index, axis)
     out, bad = numpy.empty(places.shape, given.dtype), numpy.zeros(1, numpy.uint8)
     if places.shape[2] == 1:
         loops.gather_rows(given[:, :, 0], places[:, :, 0], out[:, :, 0], bad)
     else:
         loops.gather(given, places, out, bad)
-    large.said(bad)
+    looped.said(bad)
     return out.view(x.dtype).reshape(index.shape)
 
 
@@ -97,6 +98,8 @@ def largest(np: Any, x: Any, axis: int) -> Any:
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
         return x.ravel().take(_places(np, index, x.shape, 1))
+    if x.size >= LARGE and (found := large.largest(x, (axis,), True)) is not None:
+        return found
     return np.maximum.reduce(x, axis=axis, keepdims=True)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from . import looped
 from .layout import laid_as, widened
 from .resample import adaptive_bounds, picked, regular
 
@@ -31,6 +32,15 @@ def window_places(size: int, out: int, kernel: int, stride: int, padding: int, d
     first = -(numpy.minimum(starts, 0) // dilation)
     last = numpy.minimum((size - 1 - starts) // dilation, kernel - 1)
     return [numpy.where(first > last, -1, starts + numpy.clip(k, first, last) * dilation) for k in range(kernel)]
+
+
+class Regular(list[list[Any]]):
+    """The places of windows that lie in even steps, for each dimension; ``how`` says of each what made them."""
+
+    def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
+        self.how = tuple(how)
+        self.out = [out_size(*each, ceil_mode) for each in how]
+        super().__init__(window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(self.how, self.out, strict=True))
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
@@ -62,6 +72,9 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     if not x.size:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+    found = _maxima_by_loop(np, x, places) if isinstance(places, Regular) else None
+    if found is not None:
+        return found
     # The largest element is nan if any is.
     nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
@@ -73,6 +86,19 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
         if along[0].ndim == 1 and along[0].min() < 0:
             best[(..., along[0] < 0, *(slice(None),) * (x.ndim - axis - 1))] = _lowest(np, x.dtype)
     return laid_as(np, best, x), None if where is None else laid_as(np, where.astype(np.int64), x)
+
+
+def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
+    """The same of large images."""
+    loops = looped.loops("windows", x.size, x)
+    if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
+        return None
+    planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
+    values = np.empty((len(planes), *places.out), x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    _, kernel, stride, padding, dilation = zip(*places.how, strict=True)
+    loops.maxima(planes, kernel, (*stride, *padding, *dilation), values, indices)
+    return tuple([laid_as(np, each.reshape(*x.shape[:-2], *places.out), x) for each in (values, indices)])
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
@@ -130,6 +156,11 @@ def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
 def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Zeros of the given shape, to which ``g`` is added at flat ``indices``; ``once``: no index comes twice."""
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
+    if (loops := looped.loops("windows", g.size, g)) is not None:
+        spreading = np.empty((planes, size), g.dtype)
+        flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
+        loops.spread(*flat, spreading)
+        return spreading.reshape(shape)
     out = np.zeros(planes * size, widened(g).dtype if not once else g.dtype)
     if g.size:
         places = indices.reshape(planes, -1) + np.arange(planes)[:, None] * size

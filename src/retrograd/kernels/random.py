@@ -9,16 +9,18 @@ and if the size is not a multiple of 16 the last 16 are drawn anew.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import ml_dtypes
 import numpy
 
-from . import large
+from .fast import LARGE, available, loops
 
 Array = Any
+Draws = Generator[float, None, None]
 F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
 BF16 = numpy.dtype(ml_dtypes.bfloat16)
 DEFAULT_SEED = 67280421310721
@@ -32,10 +34,13 @@ WORDS = 624  # what the generator makes at a time
 class Maker:
     """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
 
-    __slots__ = ("each", "make", "together")
+    __slots__ = ("dtype", "each", "loop", "make", "together")
 
-    def __init__(self, make: Callable[[Array], Array], each: int, together: int) -> None:
+    def __init__(
+        self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
+    ) -> None:
         self.make, self.each, self.together = make, each, together
+        self.loop, self.dtype = loop, dtype  # what makes many of them (see loops/draws.py)
 
 
 class Stream:
@@ -77,35 +82,46 @@ class Stream:
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
+        if (many := self.many_words(count)) is not None:
+            return many.astype(numpy.uint64)
         if end <= WORDS:
             self._position = end
             return self._words[start:end]
         more = end - WORDS
-        # Drawn into their place behind those that are left.
-        left = WORDS - start
-        found = numpy.empty(left + -(-more // WORDS) * WORDS, numpy.uint64)
-        found[:left], drawn = self._words[start:], found[left:]
-        self._draw(drawn)
-        found = found[:count]
+        drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
+        found = numpy.concatenate([self._words[start:], drawn[:more]])
         self._words, self._tables = drawn[-WORDS:].copy(), {}
         self._position = (more - 1) % WORDS + 1
         return found
 
-    def _draw(self, out: Array) -> None:
-        """Fill ``out`` with the next words; there is room for as many as are made at a time, several times."""
-        loops = large.movers("drawing", out.size, out)
-        state = self._engine.state if loops is not None else None
-        if state is None or state["state"]["pos"] != WORDS:
-            out[:] = self._engine.random_raw(out.size)
-            return
-        loops.words(state["state"]["key"], out)
+    def many_words(self, count: int) -> Array | None:
+        """As :meth:`words`, as uint32 and by a compiled loop; None for few, or where there is no compiler."""
+        if count < LARGE or not available():
+            return None
+        left = WORDS - self._position
+        more = -(-(count - left) // WORDS) * WORDS
+        state = self._engine.state
+        if state["state"]["pos"] != WORDS:
+            return None
+        found = numpy.empty(left + more, numpy.uint32)
+        found[:left] = self._words[self._position :]
+        key = numpy.array(state["state"]["key"], numpy.uint32)
+        loops("draws").words(key, found[left:])
+        state["state"]["key"] = key
         self._engine.state = state
+        self._words, self._tables = found[-WORDS:].astype(numpy.uint64), {}
+        self._position, self.fresh = (count - left - 1) % WORDS + 1, False
+        return found[:count]
 
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
         start = self._position
         end = start + count * maker.each
         if end > WORDS or not count:
+            if maker.loop and (words := self.many_words(count * maker.each)) is not None:
+                out = numpy.empty(count, maker.dtype)
+                getattr(loops("draws"), maker.loop)(words, out)
+                return out
             return maker.make(self.words(count * maker.each))
         begun, table = self._tables.get(maker, (WORDS, None))
         if table is None or begun > start or (start - begun) % maker.together:
@@ -123,6 +139,19 @@ class Stream:
     def doubles(self, count: int) -> Array:
         """``count`` uniform float64 in [0, 1) (not to be written to)."""
         return self.numbers(count, DOUBLES)
+
+    def one_by_one(self) -> Generator[float, None, None]:
+        """Uniform float64 in [0, 1) as numbers of Python's; to be closed, which gives back what has not been taken."""
+        while True:
+            count = max((WORDS - self._position) // 2, 1)
+            drawn = self.doubles(count).tolist()
+            taken = 0
+            try:
+                for value in drawn:
+                    taken += 1
+                    yield value
+            finally:
+                self._position -= 2 * (count - taken)
 
     def state(self) -> Array:
         """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
@@ -163,11 +192,6 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
-    loops = large.movers("drawing", words.size, words)
-    if loops is not None:
-        out = numpy.empty(words.size, F32)
-        loops.singles(words, out)
-        return out
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
@@ -203,8 +227,12 @@ def _blocks(words: Array, dtype: Any) -> Array:
     return out.ravel()
 
 
-SINGLES, DOUBLES, PAIRS = Maker(_singles, 1, 1), Maker(_doubles, 2, 2), Maker(_pairs, 2, 4)
-BLOCKS = {F32: Maker(partial(_blocks, dtype=F32), 1, 16), F64: Maker(partial(_blocks, dtype=F64), 2, 32)}
+SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
+PAIRS = Maker(_pairs, 2, 4)
+BLOCKS = {
+    F32: Maker(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
+    F64: Maker(partial(_blocks, dtype=F64), 2, 32),
+}
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -218,7 +246,9 @@ def _is_double(dtype: Any) -> bool:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        return stream.singles(_count(shape)).reshape(shape).copy()
+        count = _count(shape)
+        found = stream.singles(count).reshape(shape)
+        return found if count > WORDS else found.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -251,7 +281,8 @@ def normal(
         if count < 16 or not blocks:
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
         if not count % 16:
-            return stream.numbers(count, BLOCKS[F32]).reshape(shape).copy()
+            numbers = stream.numbers(count, BLOCKS[F32]).reshape(shape)
+            return numbers if count > WORDS else numbers.copy()
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
@@ -296,12 +327,11 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
+    if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
+        found = numpy.empty(shape, numpy.int64)
+        loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
+        return found.astype(dtype, copy=False)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
-    loops = large.movers("drawing", count, words)
-    if loops is not None and span < 2**28:
-        out = numpy.empty(count, numpy.int64)
-        loops.remainders(words, span, low, out)
-        return out.reshape(shape).astype(dtype, copy=False)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)
     if low and span < 2**64:
@@ -349,27 +379,32 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     """A random order of 0 … count-1, by exchanging each with one of those behind it."""
-    if count < 2:
-        return numpy.arange(count, dtype=dtype)
-    steps = stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)
-    loops = large.movers("drawing", count, steps)
-    if loops is not None:
-        exchanged = numpy.arange(count)
-        loops.exchanged(steps, exchanged)
-        return exchanged.astype(dtype, copy=False)
+    if count >= LARGE and available():
+        spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
+        steps = (stream.words(count - 1) % spans).view(numpy.int64)
+        found = numpy.arange(count, dtype=dtype)
+        loops("draws").shuffle(steps, found)
+        return found
     order = list(range(count))
-    for here, step in enumerate(steps.tolist()):
-        there = here + step
-        order[here], order[there] = order[there], order[here]
+    if count > 1:
+        steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
+        for here, step in enumerate(steps):
+            there = here + step
+            order[here], order[there] = order[there], order[here]
     return numpy.asarray(order, dtype=dtype)
 
 
-def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any) -> Array:
-    """1 with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
+    """``value`` with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
         return (draws.reshape(p.shape) < p).astype(dtype)
-    return (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
+        found = numpy.empty(shape, dtype)
+        loops("draws").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
+        return found
+    drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
@@ -400,29 +435,30 @@ def poisson(stream: Stream, rate: Array) -> Array:
     """Counts of mean ``rate``, element by element: products of draws below 10, transformed rejection from there on."""
     out = numpy.empty(rate.shape, rate.dtype)
     flat = out.reshape(-1)
-    for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
-        flat[index] = _poisson_few(stream, mean) if mean < 10 else _poisson_many(stream, mean)
+    with closing(stream.one_by_one()) as draws:
+        for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
+            flat[index] = (_poisson_few if mean < 10 else _poisson_many)(draws, mean)
     return out
 
 
-def _poisson_few(stream: Stream, mean: float) -> int:
+def _poisson_few(draws: Draws, mean: float) -> int:
     if mean == 0:
         return 0
     bound, product, count = math.exp(-mean), 1.0, 0
     while True:
-        product *= float(stream.doubles(1)[0])
+        product *= next(draws)
         if product <= bound:
             return count
         count += 1
 
 
-def _poisson_many(stream: Stream, mean: float) -> int:
+def _poisson_many(draws: Draws, mean: float) -> int:
     """Hörmann's PTRS: The transformed rejection method for generating Poisson random variables (1993)."""
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha, accept = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
     while True:
-        u, v = (float(each) for each in stream.doubles(2))
+        u, v = next(draws), next(draws)
         u -= 0.5
         us = 0.5 - abs(u)
         k = math.floor((2 * a / us + b) * u + mean + 0.43)
@@ -440,12 +476,13 @@ def binomial(stream: Stream, count: Array, chance: Array) -> Array:
     out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
     flat = out.reshape(-1)
     pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
-    for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
-        flat[index] = _successes(stream, trials, p)
+    with closing(stream.one_by_one()) as draws:
+        for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
+            flat[index] = _successes(draws, trials, p)
     return out
 
 
-def _successes(stream: Stream, trials: float, p: float) -> float:
+def _successes(draws: Draws, trials: float, p: float) -> float:
     if trials <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -453,15 +490,15 @@ def _successes(stream: Stream, trials: float, p: float) -> float:
     if math.isnan(p):
         return math.nan
     rare = p if p <= 0.5 else 1 - p  # the rarer outcome is counted
-    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(stream, trials, rare)
+    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(draws, trials, rare)
     return found if p <= 0.5 else trials - found
 
 
-def _binomial_few(stream: Stream, trials: float, p: float) -> float:
+def _binomial_few(draws: Draws, trials: float, p: float) -> float:
     """Waiting times from one success to the next, until the trials are used up."""
     waited, found, scale = 0.0, 0, math.log1p(-p)
     while True:
-        draw = float(stream.doubles(1)[0])
+        draw = next(draws)
         waited += math.ceil(math.log(draw) / scale) if draw else math.inf
         if waited > trials:
             return found
@@ -473,14 +510,14 @@ def _stirling_rest(k: float) -> float:
     return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
 
 
-def _binomial_many(stream: Stream, trials: float, p: float) -> float:
+def _binomial_many(draws: Draws, trials: float, p: float) -> float:
     """Hörmann's BTRS: The generation of binomial random variates (1993)."""
     spread = math.sqrt(trials * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
     odds, alpha, middle = p / (1 - p), (2.83 + 5.1 / b) * spread, math.floor((trials + 1) * p)
     while True:
-        u, v = (float(each) for each in stream.doubles(2))
+        u, v = next(draws), next(draws)
         u -= 0.5
         us = 0.5 - abs(u)
         k = math.floor((2 * a / us + b) * u + trials * p + 0.5) if us else -1

@@ -6,45 +6,9 @@ from typing import Any
 
 import numpy
 
-from . import large
-from .picking import flipped
+from . import looped
 
 SHORT = 24  # up to so many steps one after the other are faster than passes over all
-
-
-#: Sums and products of these are calculated in twice the precision, as in PyTorch.
-_LONGER = {"f": numpy.float64, "F": numpy.complex128}
-
-
-def running_sum(np: Any, x: Any, dim: int, backward: bool = False) -> Any:
-    """Running sums along ``dim``; ``backward``: from the far end."""
-    loops = large.loops("scanning", x.size, x)
-    if loops is not None:
-        given = large.around(x, dim)
-        out = numpy.empty(x.shape, x.dtype)
-        loops.sums(given, out.reshape(given.shape), backward)
-        return out
-    if backward and x.ndim:
-        return flipped(_accumulated(np.add, flipped(x, dim), dim), dim)
-    return _accumulated(np.add, x, dim)
-
-
-def running_product(np: Any, x: Any, dim: int) -> Any:
-    """Running products along ``dim``."""
-    loops = large.loops("scanning", x.size, x)
-    if loops is None:
-        return _accumulated(np.multiply, x, dim)
-    given = large.around(x, dim)
-    out = numpy.empty(x.shape, x.dtype)
-    loops.products(given, out.reshape(given.shape))
-    return out
-
-
-def _accumulated(ufunc: Any, x: Any, dim: int) -> Any:
-    if not x.ndim:
-        return x.copy()
-    longer = _LONGER.get(x.dtype.char)
-    return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
 def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
@@ -66,11 +30,11 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
     Without a division, so that it is right for factors of zero too.
     """
-    loops = large.loops("scanning", factor.size, factor, summand)
+    loops = looped.loops("scanning", factor.size, factor, summand)
     if loops is not None:
-        given = large.around(np.broadcast_to(summand, factor.shape), dim)
+        given = looped.around(np.broadcast_to(summand, factor.shape), dim)
         made = numpy.empty(factor.shape, factor.dtype)
-        loops.recurrence(given, large.around(factor, dim), made.reshape(given.shape), backward)
+        loops.recurrence(given, looped.around(factor, dim), made.reshape(given.shape), backward)
         return made
     out = np.moveaxis(np.array(np.broadcast_to(summand, factor.shape)), dim, 0)
     steps = np.moveaxis(factor, dim, 0)

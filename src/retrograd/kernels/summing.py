@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy
 
+from . import large
+from .fast import LARGE
+
 BLOCK = 128  # how many numbers are added one after the other, as in NumPy's own pairwise sum
 FEW = 64  # up to so many numbers are added by a product with ones: 0.3 µs where NumPy's sum takes 0.9
 ROWS = 4096  # elements of all rows up to which that is done
@@ -19,6 +22,8 @@ def total(np: Any, x: Any) -> Any:
     """The sum of all elements."""
     if x.size <= FEW and x.__class__ is numpy.ndarray and x.dtype in ONES:
         return x.ravel().dot(ONES[x.dtype][x.size])
+    if x.size >= LARGE and (found := large.total(x)) is not None:
+        return found
     return np.add.reduce(x, None)
 
 
@@ -26,6 +31,8 @@ def summed(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The sum of ``x`` over ``axes``, one axis after the other, each in blocks whose sums are added in turn."""
     if len(axes) == 1:
         return sum_along(np, x, axes[0], keepdims)
+    if x.size >= LARGE and (found := large.summed(x, axes, keepdims)) is not None:
+        return found
     if x.dtype.char not in "fF" or not any(x.shape[axis] > BLOCK and x.strides[axis] != x.itemsize for axis in axes):
         return np.add.reduce(x, axis=axes, keepdims=keepdims)
     for axis in sorted(axes, reverse=True):
@@ -45,6 +52,8 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
             return found
         if keepdims is True:
             return found.reshape(-1, 1) if axis else found.reshape(1, -1)
+    if x.size >= LARGE and (found := large.summed(x, (axis,), keepdims)) is not None:
+        return found
     if size > BLOCK and x.dtype.char in "fF" and x.strides[axis] != x.itemsize:
         found = _along(np, x, axis)
         return found if keepdims else found.squeeze(axis)

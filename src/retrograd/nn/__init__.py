@@ -33,4 +33,4 @@ __all__ = [
     "utils", "factory_kwargs",
 ]  # fmt: skip
 __all__ += [_name for _name in modules.__all__ if _name != "utils"]
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = absent(__name__, {"attention": "attention", "grad": "grad"}), listed(globals())

@@ -164,4 +164,5 @@ SHARED = (
     "rrelu_", "selu_", "threshold_",
 )  # fmt: skip
 publish(globals(), "nn", SHARED)
+logsigmoid.__name__, threshold.__name__ = "log_sigmoid", "_threshold"  # as PyTorch's are called
 __getattr__, __dir__ = absent(__name__), listed(globals())

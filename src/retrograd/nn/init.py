@@ -20,6 +20,7 @@ from ..ops.join import where_ as where
 from ..ops.linalg import qr
 from ..ops.random import Generator, randperm
 from ..ops.rearrange import diag
+from ..ops.table import public_form
 
 Filled = Callable[..., Tensor]
 Source = Generator | None
@@ -258,6 +259,10 @@ def _old(function: Any) -> Filled:
     return deprecated
 
 
+# PyTorch's hand themselves over to ``__torch_function__`` as whole functions.
+uniform_, normal_, constant_, kaiming_uniform_ = (
+    public_form(each, "nn.init", each.__name__) for each in (uniform_, normal_, constant_, kaiming_uniform_)
+)
 uniform, normal, constant, eye, dirac = map(_old, (uniform_, normal_, constant_, eye_, dirac_))
 xavier_uniform, xavier_normal = map(_old, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))

@@ -235,6 +235,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @_slope()
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """``grad_output`` times 0 up to -3, 1 from 3 on, and ``x / 3 + 1 / 2`` between."""
+    if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
+        return large
     slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
     return np.where(self <= -3, np.zeros((), slope.dtype), grad_output * slope)
 
@@ -248,6 +250,8 @@ hardswish_backward.derivative(
 @_hidden(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
 def hardswish_block(np: Any, self: Any, /) -> Any:
     """``x * hardsigmoid(x)``."""
+    if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
+        return large
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
@@ -265,6 +269,11 @@ def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any
 @_slope()
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
     """The gradient of elu, selu and celu, which differ in their constants only."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("elu_backward", grad_output, self, numbers=(alpha, scale, input_scale))) is not None
+    ):
+        return large
     negative = np.exp(np.minimum(self, 0) * input_scale) * (alpha * scale * input_scale)
     return grad_output * np.where(self <= 0, negative, np.asarray(scale, negative.dtype))
 
@@ -286,6 +295,8 @@ elu_backward.derivative(
 )  # fmt: skip
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """``scale * x`` where x is positive, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
+        return large
     return _elu(np, self, alpha, scale, input_scale)
 
 
@@ -324,6 +335,8 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
     """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, 1.0, 1.0 / alpha))) is not None:
+        return large
     return _elu(np, self, alpha, 1.0, 1.0 / alpha)
 
 
@@ -375,6 +388,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @_slope()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """The gradient of ``x * tanh(softplus(x))``."""
+    if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
+        return large
     share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
     return grad_output * (share + self * _logistic(np, self) * (1 - share * share))
 
@@ -392,6 +407,8 @@ mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self)
 @_hidden(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
 def mish_block(np: Any, self: Any, /) -> Any:
     """``x * tanh(softplus(x))``."""
+    if self.size >= LARGE and (large := looped("mish", self)) is not None:
+        return large
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
 
 
@@ -404,6 +421,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @_slope()
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
     """The gradient of softplus."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("softplus_backward", grad_output, self, numbers=(beta, threshold))) is not None
+    ):
+        return large
     scaled = self * beta
     return np.where(scaled > threshold, grad_output, grad_output * _logistic(np, scaled))
 
@@ -424,6 +446,8 @@ softplus_backward.derivative(
 )  # fmt: skip
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x`` is above ``threshold``."""
+    if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
+        return large
     scaled = self if beta == 1 else self * beta
     found = np.log1p(np.exp(np.minimum(scaled, threshold)))
     return np.where(scaled > threshold, self, found if beta == 1 else found / beta)
@@ -447,6 +471,8 @@ log_sigmoid_backward.derivative(
 )  # fmt: skip
 def logsigmoid(np: Any, self: Any, /) -> Any:
     """``log(sigmoid(x))`` without overflow."""
+    if self.size >= LARGE and (large := looped("logsigmoid", self)) is not None:
+        return large
     out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as PyTorch's
     np.log1p(np.exp(out, out=out), out=out)
     return np.subtract(np.minimum(self, 0), out, out=out)

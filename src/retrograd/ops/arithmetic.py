@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import iadd
 from typing import Any
+
+import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, looped
+from ..kernels.fast import LARGE, into, looped, negative
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface
@@ -14,10 +17,20 @@ from .table import pointwise, surface
 # -- Sums and products -------------------------------------------------------------------------------------------------
 
 
+def _add_scaled(x: Any, y: Any, alpha: float) -> None:
+    """Add ``alpha * y`` to an array of floats, in place."""
+    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+        x += y * numpy.asarray(alpha, x.dtype)
+
+
 @pointwise(
     1,
     lambda F, g, alpha: g if alpha == 1 else g * alpha,
-    over=("alpha.__class__ is float", "self += other * asarray(alpha, self.dtype)"),
+    over=(
+        "alpha.__class__ is float",
+        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
+        {"iadd": iadd, "add_scaled": _add_scaled},
+    ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
@@ -39,10 +52,12 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
+        if alpha._array.ndim:
+            raise TypeError("alpha must be a number")
         alpha = alpha.item()
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and kind in "biu":
+    if isinstance(alpha, (float, complex)) and kind in "biu":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
@@ -325,7 +340,7 @@ def neg(np: Any, self: Any, /) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return np.negative(self)
+    return np.negative(self) if self.size < LARGE else negative(self)
 
 
 @pointwise(
@@ -367,6 +382,8 @@ def sign(np: Any, self: Any, /) -> Any:
         )
     if self.dtype == bool:
         return self.copy()
+    if self.size >= LARGE and self.dtype.kind == "f" and (large := looped("sign", self)) is not None:
+        return large
     found = np.sign(self)
     return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
 
@@ -381,6 +398,8 @@ def sgn(np: Any, self: Any, /) -> Any:
     """The sign of each element; of a complex number the direction (0 for 0)."""
     if self.dtype.kind == "b":
         return self.copy()
+    if self.size >= LARGE and (large := looped("sign", self)) is not None:
+        return large
     if self.dtype.kind != "c":
         return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
     size = np.absolute(self)

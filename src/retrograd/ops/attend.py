@@ -119,8 +119,10 @@ def _as_summand(mask: Tensor, dtype: Any) -> Tensor:
     return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
 
 
-def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> None:
+def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, is_causal: bool) -> None:
     arrays = query._array, key._array, value._array
+    if is_causal and mask is not None and query._array.ndim != 4:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if len({each.dtype for each in arrays}) > 1:
         names = [c_name(each.dtype) for each in arrays]
         raise RuntimeError(
@@ -166,7 +168,7 @@ def scaled_dot_product_attention(
     1 / sqrt(E) if left out. ``enable_gqa``: key and value may have fewer heads than the query, which share them. Without
     dropout the scores are made in blocks; the matrix of all of them never exists.
     """
-    _check_attention(query, key, value, attn_mask, dropout_p)
+    _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
     share = 1
     if enable_gqa:

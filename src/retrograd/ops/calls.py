@@ -36,7 +36,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         special = innermost(tensors)
         if special is not None:
             if out is not None:
-                raise special.refuse_out(op)
+                raise special.refuse_out(op.shown)
             return special.process(op, tensors, params, False)
     if out is not None:
         return write_out(op, tensors, params, out)
@@ -152,12 +152,15 @@ def run(
     if op.kind == "pointwise":
         arrays, target = _promoted(op, np, tensors, arrays, into)
     inputs = arrays
+    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     if op.opmath:
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
         if short:
+            others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
+            if op.kind != "pointwise" and any([each != short[0] for each in others]):
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
-    keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     with numpy.errstate(all="ignore"):
         try:
             result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
@@ -165,9 +168,24 @@ def run(
             if op.kind == "pointwise":
                 raise broadcast_error(tensors) or error from None
             raise
+        except RuntimeError:
+            if inputs is not arrays:  # it may name dtypes
+                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
+            raise
         if target is not None:
             result = _retype(op, result, target)
     return tuple(arrays), result
+
+
+def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
+    """Let the kernel say what it has against short floats beside other numbers, before all have 32 bits."""
+    with numpy.errstate(all="ignore"):
+        try:
+            op.kernel(np, *arrays, *params, **keywords)
+        except RuntimeError:
+            raise
+        except Exception:  # NumPy's, of what it can not calculate with short floats
+            return
 
 
 def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
@@ -438,7 +456,7 @@ def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: A
     outs = out if isinstance(out, tuple) else (out,)
     special = innermost(outs)
     if special is not None:
-        raise special.refuse_out(op)
+        raise special.refuse_out(op.shown)
     graded = op.has_rules and op.result is None
     if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
         raise RuntimeError(
@@ -467,15 +485,20 @@ def write_array(target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
     if target._array.shape != array.shape:
         if target._array.size:
-            warn(
-                f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which "
-                f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
-                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            )
+            warn_of_resizing(target, array.shape)
         target._array = resized(target._array, array.shape)
     target._array[...] = array
     bump(target)
+
+
+def warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Warn that an output which held something takes another shape."""
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
+        f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+        "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing "
+        "it, inplace, to zero elements with t.resize_(0).",
+    )
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:

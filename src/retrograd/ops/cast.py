@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy as _copy
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes
+from ..core import devices, dtypes, overriding
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
 from ..core.reasons import explained
@@ -18,12 +19,14 @@ from ..core.tensor import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    leaf_of,
     memory_of,
     preserve_format,
     wrap,
 )
 from ..core.where import brief, briefly, warn
 from ..kernels import text
+from ..kernels.fast import LARGE, copied
 from .inner import as_strided_of, to_dtype
 from .promote import OURS
 from .table import op, surface
@@ -32,6 +35,8 @@ from .table import op, surface
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """A copy of the elements, in the order of memory that is asked for."""
+    if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
+        return copied(self)
     if memory_format is contiguous_format:
         return np.array(self, order="C")
     if memory_format in CHANNELS:
@@ -67,6 +72,8 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
     """The tensor itself if its elements lie one after the other, else a copy for which they do."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
+    if not isinstance(memory_format, contiguous_format.__class__):
+        raise TypeError("a memory format must be a torch.memory_format")
     check_rank(input._array.ndim, memory_format)
     if memory_format is not preserve_format and input.is_contiguous(memory_format=memory_format):
         return input
@@ -454,19 +461,19 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
 
 def _shallow(self: Tensor) -> Tensor:
-    out = _like(self, self._array)
-    out._cell = self._cell
-    out.requires_grad_(self.requires_grad)
+    with overriding.switched(overriding.MODES):  # before it has its attributes
+        out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """A tensor from what a pickle holds."""
-    made = wrap(array) if cls is None else _like(object.__new__(cls), wrap(array)._array)
+    made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
-    made.requires_grad_(requires_grad)
+    with overriding.switched(overriding.MODES):
+        made.requires_grad_(requires_grad)
     made.__dict__.update(attributes)
     return made
 
@@ -479,39 +486,6 @@ def _reduce(self: Tensor, protocol: int) -> Any:
         self.__dict__,
         str(self.device),
     )
-
-
-class UntypedStorage:
-    """The memory of a tensor, as ``Tensor.untyped_storage()`` gives it: its address and its size in bytes."""
-
-    __module__ = "torch.storage"
-
-    def __init__(self, array: Any) -> None:
-        self._memory = memory_of(array)
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._memory)
-
-    def nbytes(self) -> int:
-        """How many bytes the memory has."""
-        return int(self._memory.nbytes)
-
-    size = __len__ = nbytes
-
-    @property
-    def device(self) -> devices.device:
-        """Where the memory is."""
-        return devices.device_of(self._memory)
-
-
-@surface(function=False)
-def untyped_storage(input: Tensor) -> UntypedStorage:
-    """The memory in which the tensor lies."""
-    return UntypedStorage(input._array)
-
-
-surface(function=False, name="storage")(untyped_storage)
 
 
 @surface()
@@ -546,7 +520,7 @@ def typename(obj: Any) -> str:
     """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
     if isinstance(obj, Tensor):
         return type_name(obj)
-    kind = obj.__class__
+    kind: Any = obj if inspect.isclass(obj) else obj.__class__
     return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -141,8 +141,11 @@ def _times(sizes: Any) -> str:
 
 def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
     kind = input.dtype
+    fast = str(kind) in ("float32", "bfloat16")
+    if bias is not None and bias.dtype != kind and not fast:
+        raise RuntimeError(f"Input type ({c_name(kind)}) and bias type ({c_name(bias.dtype)}) should be the same")
     if weight.dtype != kind:
-        if str(kind) in ("float32", "bfloat16"):
+        if fast:
             raise RuntimeError(
                 f"Input type ({_type_name(kind)}) and weight type ({_type_name(weight.dtype)}) should be the same or "
                 "input should be a MKLDNN tensor and weight is a dense tensor"
@@ -150,7 +153,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
         names = dtypes.scalar_name(dtypes.of(kind)), dtypes.scalar_name(dtypes.of(weight.dtype))
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     if bias is not None and bias.dtype != kind:
-        if transposed and str(kind) in ("float32", "bfloat16"):
+        if transposed:
             raise RuntimeError(
                 f"Input type ({_type_name(kind)}) and bias type ({_type_name(bias.dtype)}) should be the same or input "
                 "should be a MKLDNN tensor and bias is a dense tensor"
@@ -165,8 +168,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
 
 
 def _type_name(kind: Any) -> str:
-    name = dtypes.scalar_name(dtypes.of(kind))
-    return f"CPU{name}Type" if name in ("BFloat16", "ComplexFloat", "ComplexDouble") else f"torch.{name}Tensor"
+    return dtypes.old_name(dtypes.of(kind))
 
 
 def _check_shapes(

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import dtypes
 from ..core.modes import recording
 from ..core.node import Output
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import Geometry, geometry
-from .calls import write_array
 from .cast import clone
 from .inner import strided_write
 from .interpret import Transformed, batched
-from .out import refuse_grad
 from .parts import view_as_complex, view_as_real
 from .pieces import (
     as_strided,
@@ -75,28 +72,14 @@ def _copy_form(name: str, of: Any) -> None:
     """The function ``name``, which copies what the view function ``of`` shows."""
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        refuse_grad(name, out, (input,))
         shown = of(input, *args, **kwargs)
         if isinstance(shown, Tensor):
-            return copied(shown, input) if out is None else _filled(out, shown)
-        if out is None:
-            return tuple(copied(each, input) for each in shown)
-        for target, each in zip(out, shown, strict=True):
-            _filled(target, each)
-        return None
+            return copied(shown, input)
+        return tuple(copied(each, input) for each in shown)
 
     copy_form.__name__ = copy_form.__qualname__ = name
     copy_form.__doc__ = f"As :func:`{name.removesuffix('_copy')}`, in memory of its own."
     surface(method=False, name=name)(copy_form)
-
-
-def _filled(out: Tensor, shown: Tensor) -> Tensor:
-    if out.dtype is not shown.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {dtypes.c_name(shown.dtype)}, but got {dtypes.c_name(out.dtype)} instead"
-        )
-    write_array(out, shown._array)
-    return out
 
 
 def _pairs(input: Tensor) -> Tensor:
@@ -120,10 +103,7 @@ for _name, _function in {
 @surface()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
     """``length`` elements of dimension ``dim`` from ``start`` on, in memory of their own."""
-    refuse_grad("narrow_copy", out, (input,))
     shown = narrow(input, dim, start, length)
-    if out is not None:
-        return _filled(out, shown)
     result = copied(shown, input)
     if result._node is not None:
         result._node.__class__ = renamed(type(result._node), "NarrowCopyBackward0")
@@ -192,8 +172,9 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @surface()
 def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
+    out: Any = None,
+) -> Tensor:  # fmt: skip
     """A copy of the tensor with ``src`` in the slice from ``start`` to below ``end`` of dimension ``dim``."""
     at = dimension(dim, input._array.ndim)
     if step <= 0:
@@ -251,9 +232,10 @@ slice_inverse_block.derivative(
 
 @surface()
 def slice_inverse(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
+    out: Any = None,
+) -> Tensor:  # fmt: skip
     """The tensor of the shape of ``src`` of which ``input`` is the slice with these arguments, as a view of it."""
     if (special := batched((input, src))) is not None:
-        raise special.refuse_out(slice_inverse_block.op)
+        raise special.refuse_out("slice_inverse")
     return slice_inverse_block(input, src, geometry(src._array, src._array), geometry(input._array, input._array))

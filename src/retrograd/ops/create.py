@@ -9,10 +9,13 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
+from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..core.views import bump
+from ..kernels.fast import LARGE
+from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
 from .interpret import spread_as
 from .promote import common_dtype, storable
@@ -55,6 +58,9 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         size = tuple(size[0])
     if size and isinstance(size[0], bool):
         raise TypeError("a size must be an int, not a bool")
+    for position, each in enumerate(size):
+        if not hasattr(each, "__index__"):
+            raise _no_size(name, position, each)
     found = tuple([int(each.__index__()) for each in size])
     if found and min(found) < 0:
         if name == "zeros":
@@ -63,6 +69,15 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
     if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
     return found
+
+
+def _no_size(name: str, position: int, value: Any) -> TypeError:
+    if not position:
+        what = f"(position 1) must be tuple of ints, but found element of type {kind_of(value)} at pos 0"
+    else:
+        what = f"failed to unpack the object at pos {position + 1} with error"
+        what += f' "type must be tuple of ints,but got {kind_of(value)}"'
+    return TypeError(f"{name}(): argument 'size' {what}")
 
 
 def _first_negative(sizes: tuple[int, ...]) -> int:
@@ -113,7 +128,11 @@ def _filled(
         array = np.zeros(size, kind)
     else:
         array = np.empty(size, kind)
-        array.fill(fill if storable(fill, kind) else dtypes.converted(fill, kind).item())
+        value = fill if storable(fill, kind) else dtypes.converted(fill, kind).item()
+        if array.size < LARGE:
+            array.fill(value)
+        else:
+            fill_large(array, value)
     if out is not None:
         return into(out, array, dtype)
     return wrap(array) if requires_grad is False else made(array, requires_grad)

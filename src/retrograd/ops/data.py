@@ -361,13 +361,46 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
 
 
+class _Holder:
+    """Has a capsule of DLPack, for NumPy, which asks for an object that has one."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Open:
+    """Shows an array's memory as writable: NumPy does not trust capsules of the old kind."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        shown = array.__array_interface__
+        self.__array_interface__ = {**shown, "data": (shown["data"][0], False)}
+
+
+def _writable(array: Any) -> Any:
+    return array if array.flags.writeable else numpy.asarray(_Open(array))
+
+
 @surface(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor on the memory of another library's array (one with ``__dlpack__``)."""
+    """A tensor on the memory of another library's array (one with ``__dlpack__``), or of a capsule."""
     if isinstance(ext_tensor, Tensor):
         found = ext_tensor.detach()
+    elif hasattr(ext_tensor, "__dlpack__"):
+        found = wrap(_writable(numpy.from_dlpack(ext_tensor)))
+    elif type(ext_tensor).__name__ == "PyCapsule" and "used_" not in repr(ext_tensor):
+        found = wrap(_writable(numpy.from_dlpack(_Holder(ext_tensor))))
     else:
-        found = wrap(numpy.from_dlpack(ext_tensor))
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+            "have already constructed a tensor from it once."
+        )
     return to(found.clone() if copy else found, device)
 
 

@@ -53,8 +53,8 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
         or module_of(array) is not numpy
     ):
         return _kept(input, p, feature).div_(1 - p)
-    kept = draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p)
-    return wrap(numpy.divide(kept, 1 - p, kept))
+    scale = array.dtype.type(1) / array.dtype.type(1 - p)
+    return wrap(draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
 
 
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
@@ -70,7 +70,7 @@ def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bo
     """Dropout to what selu makes of minus infinity, then scaled and moved to keep mean and variance."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    if p == 0 or not train or input._array.size == 0:
+    if input._array.size == 0 or p == 0 or not train:
         return input
     if p == 1:
         zero = _zero(input)

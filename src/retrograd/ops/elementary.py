@@ -311,6 +311,8 @@ def log10(np: Any, self: Any, /) -> Any:
 @pointwise(lambda F, g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
     """``log(1 + x)``, exact for small elements too."""
+    if self.size >= LARGE and (large := looped("log1p", self)) is not None:
+        return large
     return np.log1p(self)
 
 

@@ -14,7 +14,6 @@ from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
 from ..kernels.picking import within
-from .cast import type_name
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, view
@@ -72,7 +71,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
     if indices.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{type_name(indices)} instead (while checking arguments for {name})"
+            f"{dtypes.old_name(indices.dtype)} instead (while checking arguments for {name})"
         )
 
 
@@ -265,7 +264,7 @@ def _embedding_bag(
     if weight._array.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-            f"Double; but got {type_name(weight)} instead (while checking arguments for embedding_bag)"
+            f"Double; but got {dtypes.old_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
         )
     index, start = indices._array, offsets._array
     if include_last_offset:

@@ -7,6 +7,8 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..kernels import large
+from ..kernels.fast import LARGE
 from ..kernels.picking import taken_along
 from ..kernels.summing import FEW
 from .along import WHOLE, axes_of, chosen_rule, restored
@@ -60,6 +62,10 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
             if dim is None or dim == ():
                 _nonempty(name, self)
             raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+        if self.size >= LARGE:
+            found = large.largest(self, axes, keepdim, 1 if name == "amax" else -1)
+            if found is not None:
+                return found
         return (np.maximum if name == "amax" else np.minimum).reduce(self, axis=axes, keepdims=keepdim)
 
     kernel.__name__ = name
@@ -121,6 +127,8 @@ def _extreme_along(name: str, doc: str) -> Any:
 
 def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
     """The index of the first extreme along ``dim`` (a nan counts as extreme), without that dimension."""
+    if x.size >= LARGE and (found := large.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
+        return found
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind == "V":

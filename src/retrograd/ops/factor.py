@@ -302,7 +302,7 @@ def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tenso
 
 
 @surface()
-def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
     """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
     return householder_product(input, input2)
 

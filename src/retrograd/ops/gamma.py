@@ -11,7 +11,7 @@ from ..core.tensor import Tensor
 from ..kernels import gamma as draws
 from .random import default_generator
 from .rules import not_implemented
-from .table import op
+from .table import op, pointwise
 
 
 def _check(name: str, alpha: Any) -> None:
@@ -19,22 +19,25 @@ def _check(name: str, alpha: Any) -> None:
         raise dtypes.unsupported(name, alpha.dtype)
 
 
-@op(name="standard_gamma_grad", backward="StandardGammaGradBackward0", function=False, method=False)
+def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
+    """What ``draw`` draws on the CPU, whose generator it is."""
+    return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
+
+
+@pointwise(
+    not_implemented("_standard_gamma_grad"), not_implemented("_standard_gamma_grad"),
+    backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
+)  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
     """By how much the draw ``output`` of a gamma distribution moves with its shape ``self``."""
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
 
-standard_gamma_grad.derivative(
-    self=not_implemented("_standard_gamma_grad"), output=not_implemented("_standard_gamma_grad")
-)
-
-
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Gamma numbers of rate 1."""
-    _check("gamma", self)
-    return draws.standard_gamma(stream, self)
+    _check("gamma_cpu", self)
+    return _drawn(np, draws.standard_gamma, stream, self)
 
 
 standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamma_grad(self, out))
@@ -57,7 +60,7 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Numbers that add up to one along the last dimension."""
     _check("dirichlet", self)
-    return draws.dirichlet(stream, self)
+    return _drawn(np, draws.dirichlet, stream, self)
 
 
 dirichlet_block.derivative(self=_dirichlet_rule)

@@ -8,17 +8,21 @@ import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.views import Geometry, type_string
+from ..kernels.fast import LARGE, looped
+from ..kernels.summing import summed
 from .table import op, pointwise
 
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline=("self.dtype is not dtype.numpy", "self.astype(dtype.numpy)"),
+    inline=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
+    if self.size >= LARGE and (large := looped("copy", self, kind=dtype.numpy)) is not None:
+        return large
     return self.astype(dtype.numpy)
 
 
@@ -36,9 +40,9 @@ def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
     lead = self.ndim - len(size)
     if lead:
-        self = np.add.reduce(self, axis=tuple(range(lead)))
+        self = summed(np, self, tuple(range(lead)), False)
     narrow = tuple(i for i, (have, want) in enumerate(zip(np.shape(self), size, strict=True)) if have != want)
-    return np.add.reduce(self, axis=narrow, keepdims=True) if narrow else self
+    return summed(np, self, narrow, True) if narrow else self
 
 
 sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -145,13 +149,13 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     lead = len(target) - len(steps)
     new = target[: max(lead, 0)]
     if lead < 0 or (new and min(new) < 0):
-        raise _inexpandable(self, list(size))
+        raise inexpandable(self, list(size))
     strides = [0] * len(target)
     for i, have in enumerate(self.shape, lead):
         if target[i] == have or target[i] == -1:
             target[i], strides[i] = have, steps[i - lead]
         elif have != 1:
-            raise _inexpandable(self, list(size))
+            raise inexpandable(self, list(size))
     for i in range(lead - 1, -1, -1) if 1 in new else ():  # a new dimension of size 1 steps over all that follow
         if target[i] == 1 and steps:
             strides[i] = target[i + 1] * strides[i + 1]
@@ -163,7 +167,7 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 
 
-def _inexpandable(x: Any, size: list[int]) -> RuntimeError:
+def inexpandable(x: Any, size: list[int]) -> RuntimeError:
     """torch's error for what can not be stretched to ``size``, where -1 stands for the size that is there."""
     shape = x.shape
     lead = len(size) - len(shape)

@@ -83,9 +83,9 @@ class Interpreted(Tensor):
         ``in_place``: the first operand takes the result, and is returned.
         """
 
-    def refuse_out(self, op: Any) -> Exception:
+    def refuse_out(self, name: str) -> Exception:
         """The error for ``out=``."""
-        return RuntimeError(f"{op.shown}(): out= is not supported for {type(self).__name__}")
+        return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
 class Transformed(Interpreted):

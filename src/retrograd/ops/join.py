@@ -19,9 +19,7 @@ from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
 from ..kernels.fast import LARGE, looped
-from .calls import write_array
 from .interpret import innermost
-from .out import refuse_grad, written
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -139,7 +137,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
             [1., 1.],
             [1., 1.]])
     """
-    if out is None and not kwargs and dim.__class__ is int:
+    if not kwargs and dim.__class__ is int:
         try:
             return _joined(tensors, _of_one_kind(tensors), dim)
         except Exception:
@@ -159,14 +157,6 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     _check_sizes(arrays, full[0], at)
     np = module_of(full[0])
     joined = np.ascontiguousarray(np.concatenate(full, at))
-    if out is not None:
-        if not dtypes.can_cast(dtypes.of(joined.dtype), out.dtype):
-            raise TypeError(
-                "torch.cat(): input types can't be cast to the desired output type " + dtypes.scalar_name(out.dtype)
-            )
-        refuse_grad("cat", out, given)
-        write_array(out, joined)
-        return out
     result = wrap(joined)
     result._node = node = _place(CatBackward, given, joined)
     if node is not None:
@@ -210,7 +200,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if out is None and (arrays := _of_one_kind(tensors)):
+    if arrays := _of_one_kind(tensors):
         shape = arrays[0].shape
         at = dim if dim >= 0 else dim + len(shape) + 1
         for each in arrays:
@@ -231,9 +221,6 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"{list(each.shape)} at entry {position}"
             )
     at = dimension(dim, arrays[0].ndim + 1)
-    if out is not None:
-        refuse_grad("stack", out, given)
-        return written(out, wrap(_stack(arrays, at)))
     return _side_by_side(given, arrays, at)
 
 

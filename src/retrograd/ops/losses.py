@@ -13,6 +13,7 @@ from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
+from ..kernels.fast import LARGE, looped
 from ..kernels.summing import total
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
@@ -71,6 +72,14 @@ def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
         grad = grad / slope.dtype.type(slope.size or 1)
     slope *= grad
     return slope
+
+
+def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str) -> Any:
+    """The gradient of a loss that is reduced, by a compiled loop; None if there is none for such arrays."""
+    if reduction == "none" or len(grad.shape):
+        return None
+    scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
+    return looped(name, x, y, numbers=(scale,))
 
 
 def _reduce(F: Any, each: Any, reduction: str) -> Any:
@@ -141,6 +150,8 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Squares of differences, their mean or their sum."""
     _floats("mse_cpu", self, target)
+    if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
+        return _total(np, large, reduction)
     gap = np.subtract(self, target)
     return _total(np, np.multiply(gap, gap), reduction)
 
@@ -148,6 +159,11 @@ def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter
 @_loss()
 def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """The gradient of mse_loss."""
+    if (
+        self.size >= LARGE
+        and (large := _large_slope("scaled_gap", self, target, 2, grad_output, reduction)) is not None
+    ):
+        return large
     return _spread(np, 2 * np.subtract(self, target), grad_output, reduction)
 
 
@@ -159,6 +175,8 @@ _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target),
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
     _floats("smooth_l1_cpu", self, target)
+    if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
+        return _total(np, large, reduction)
     size = np.absolute(self - target)
     each = np.where(size < parameter, 0.5 * size * size / parameter, size - 0.5 * parameter)
     return _total(np, each, reduction)
@@ -412,6 +430,10 @@ binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, 
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Binary cross entropy of sigmoid(x), without overflow."""
     _floats("log_sigmoid_cpu", self)
+    if self.size >= LARGE and weight is None and pos_weight is None:
+        large = looped("logit_loss", self, target)
+        if large is not None:
+            return _total(np, large, reduction)
     softplus = np.log1p(
         np.exp(np.negative(np.absolute(self)))
     )  # log(1 + exp(-x)) with the part that may overflow taken out
@@ -428,6 +450,10 @@ def bce_with_logits_backward(
     np: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str
 ) -> Any:
     """The gradient of binary_cross_entropy_with_logits."""
+    if self.size >= LARGE and weight is None and pos_weight is None:
+        large = _large_slope("logit_loss_backward", self, target, 1, grad_output, reduction)
+        if large is not None:
+            return large
     slope = 1 / (1 + np.exp(-self))
     if pos_weight is None:
         slope -= target

@@ -36,6 +36,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     join,
     linalg,
     losses,
+    memory,
     normalise,
     oldtypes,
     operators,
@@ -104,7 +105,7 @@ def install() -> None:
     for dunder, each in vars(Tensor).items():
         if dunder.startswith("__") and isinstance(each, FunctionType) and dunder[2:-2] not in UNARY:
             each.__name__ = CALLED.get(dunder, dunder)
-    for name in ("is_contiguous", "stride"):
+    for name in ("is_contiguous", "stride", "data_ptr", "element_size", "retain_grad", "detach_"):
         setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
     for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:

@@ -20,6 +20,9 @@ def named(name: str, fields: Sequence[str]) -> Any:
     def reduce(self: Any) -> Any:
         return rebuild, (name, tuple(self))
 
+    def refuse(self: Any, field: str) -> Any:
+        raise AttributeError(f"'torch.return_types.{name}' object has no attribute '{field}'")
+
     body: dict[str, Any] = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
     body |= {
         "__slots__": (),
@@ -27,6 +30,7 @@ def named(name: str, fields: Sequence[str]) -> Any:
         "__repr__": text,
         "__new__": make,
         "__reduce__": reduce,
+        "__getattr__": refuse,
     }
     RESULTS[name] = type(name, (tuple,), body)
     return RESULTS[name]

@@ -21,6 +21,7 @@ from ..core.node import AccumulateGrad, LoneNode, Node
 from ..core.packing import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
+from ..kernels.fast import LARGE, plain, raised
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
 from .saved import OfNode, in_order
@@ -160,7 +161,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     rules = [op.rules[i] for i in live]
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
-        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor],
+        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor], "raised": raised, "plain": plain,
         "__name__": None,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
@@ -174,6 +175,17 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
     for each in kept:
         lines += _load(each, record, conjugate and op.holomorphic, only)
+    arrays = [each for each in kept if _is_array(each)]
+    large = (
+        not record and any(map(_calculates, rules)) and (op.kind == "pointwise" or (len(op.tensors) == 1 and arrays))
+    )
+    if large:
+        asked = "g" if op.kind == "pointwise" else arrays[0].name
+        lines.append(f"    large = {asked}.__class__ is ndarray and {asked}.size >= {LARGE}")
+        lines += ["    if large:", "        if g.__class__ is ndarray: g = raised(g)"]
+        for each in arrays:
+            bound = f"if {_any_edge(each.rules)}: " if only is None else ""
+            lines.append(f"        {bound}{each.name} = raised({each.name})")
     for i, rule in zip(live, rules, strict=True):
         value = "None" if rule is None else _rule(i, rule, space)
         if is_shared(rule):
@@ -182,6 +194,8 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
                 lines.append(f"    t{sharing[0]} = {value}" + f" if {_any_edge(sharing)} else None" * (only is None))
             value = f"t{sharing[0]}[{sharing.index(i)}]"
         lines.append(f"    d{i} = {value}" + f" if e{i} is not None else None" * (rule is not None and only is None))
+    if large:
+        lines.append("    if large: " + "; ".join(f"d{i} = plain(d{i})" for i in live))
     release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))
@@ -236,6 +250,14 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
     return partial if "g" in names else f"g * {partial}"
 
 
+def _calculates(rule: Any) -> bool:
+    """Whether the gradient takes arithmetic of its own beside kernels."""
+    if rule is None or isinstance(rule, (int, float)):
+        return rule not in (None, 0, 1)
+    steps = [each.opname for each in dis.get_instructions(rule)]
+    return "g" not in arguments(rule) or any(each.startswith(("BINARY_OP", "UNARY_")) for each in steps)
+
+
 def _identity(rule: Any) -> str | None:
     """The name of the argument that a rule returns, if it does nothing else: as in the derivative of a product."""
     steps = [each for each in dis.get_instructions(rule) if each.opname != "RESUME"]
@@ -266,7 +288,9 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     return space[name]
 
 
-UNWRITTEN = "<first call>"
+UNWRITTEN, TIMED = "<first call>", "<timed>"
+#: How the file names of code begin that only stands between a call and the function called.
+PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
 #: All functions whose code is written when they are first called, for those who exchange it (``autograd/timing.py``).
 MADE: list[FunctionType] = []
 

@@ -15,7 +15,8 @@ from ..core.devices import module_of
 from ..core.dtypes import SHORT, finfo, unsupported
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
-from ..kernels import normal
+from ..kernels import fast_normal, normal
+from ..kernels.fast import LARGE
 from ..kernels.floats import widened
 from ..kernels.picking import FEW
 from ..kernels.summing import spread_mean
@@ -78,8 +79,17 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
         rstd = np.reciprocal(np.sqrt(variance + eps))
         flat *= rstd
         return _affine(np, flat, weight, bias, layout), mean[:, :1], variance[:, :1], rstd[:, :1]
+    if x.size >= LARGE and len(layout.shape) == 2:
+        found = fast_normal.by_layer(seen, weight, bias, eps)
+        if found is not None:
+            return found
     mean, variance = normal.moments(np, seen, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
+    if x.size >= LARGE:
+        affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
+        out = fast_normal.scaled(seen, mean, rstd, *affine)
+        if out is not None:
+            return out, mean, variance, rstd
     return _affine(np, normal.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
 
 
@@ -428,7 +438,7 @@ def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | No
 @surface(method=False)
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
     if (special := batched((running_mean, running_var))) is not None:

@@ -26,7 +26,6 @@ from .solve import inv, inv_ex, tolerance
 from .table import FUNCTIONS, TENSORS, surface
 
 F: Any = TENSORS
-TENSORS.__dict__["svdvals"] = svdvals  # torch.norm(…, "nuc") looks for it here
 
 
 # -- Norms -----------------------------------------------------------------------------------------------------------
@@ -76,6 +75,9 @@ def matrix_norm(
             beside -= 1
         found = (amax if ord > 0 else amin)(sums, beside, keepdim)
     return into(out, found)
+
+
+TENSORS.__dict__["matrix_norm"] = matrix_norm  # torch.norm(…, "nuc") looks for it here
 
 
 def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bool) -> Tensor:
@@ -178,12 +180,12 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
             f"{scalar(x._array)} and y of type {scalar(y._array)} instead"
         )
+    if out is None and x._array.ndim == y._array.ndim == 1:
+        dimension(dim, 1)
+        return vdot(x, y)
     error = mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
-    if out is None and x._array.ndim == y._array.ndim == 1 and x._array.shape == y._array.shape:
-        dimension(dim, 1)
-        return vdot(x, y)
     return _reduce.sum(x.conj() * y, dim, out=out)
 
 

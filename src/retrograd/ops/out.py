@@ -1,33 +1,237 @@
-"""``out=`` for functions that are no blocks of the table: their result is written where the caller wants it."""
+"""``out=``: the result of a public function is written where the caller wants it.
+
+No operation knows of this: a function is called as if it had been given no ``out``, and what it returns is written if
+the outputs suit it. Which do, and in what words others are refused, is PyTorch's to say; ``outs.txt`` has it, function by
+function. Nothing is read from there before somebody gives an ``out``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
-from ..core.modes import recording
-from ..core.tensor import Tensor
-from ..core.views import check_in_place
-from .calls import check_cast, write_array
+from ..core import dtypes
+from ..core.modes import recording, set_recording
+from ..core.tensor import Tensor, share_memory, wrap
+from ..core.views import bump, check_in_place, check_partial_overlap
+from .calls import resized, warn_of_resizing
+from .interpret import innermost
+from .named import RESULTS, named
+
+#: Functions that calculate in the dtype of ``out`` (but for the mean), and are to be asked for no other.
+REDUCING = frozenset(["sum", "prod", "cumsum", "cumprod", "nansum", "nanmean", "mean"])
+CREATING = frozenset((
+    "zeros", "ones", "full", "empty", "eye", "linspace", "logspace", "range", "arange", "rand", "randn", "randint",
+    "randperm", "fft.fftfreq", "fft.rfftfreq",
+))  # fmt: skip
+#: Functions that take a number for any tensor, ``out`` not excepted.
+TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 
 
-def refuse_grad(name: str, out: Any, tensors: Sequence[Any]) -> None:
-    """Refuse ``out=`` where gradients would have to flow."""
-    if out is not None and recording():
-        for each in (*tensors, out):
-            if isinstance(each, Tensor) and each.requires_grad:
-                raise RuntimeError(
-                    f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of "
-                    "the arguments requires grad. Remedy: take the result as it is returned, or call it under "
-                    "torch.no_grad()."
-                )
+def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """``call(*args, **named)``, written into ``named["out"]``, which is returned."""
+    key = name if space == "torch" else f"{space}.{name}"
+    rest, out = dict(named), named["out"]
+    del rest["out"]
+    if name in TAKE_NUMBERS and isinstance(out, (bool, int, float, complex)):
+        out = wrap(dtypes.converted(out, dtypes.of_number(out).numpy))
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if not all(isinstance(each, Tensor) for each in outs):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor")
+    given = [each for one in (*args, *rest.values()) for each in (one if isinstance(one, (tuple, list)) else (one,))]
+    read = [each for each in given if isinstance(each, Tensor)]
+    special = innermost((*read, *outs))
+    if special is not None:
+        raise special.refuse_out(name)
+    _refuse_graded(key, read, outs)
+    if key in REDUCING or key in CREATING:
+        _check_asked(key, rest.setdefault("dtype", None), outs[0].dtype)
+        if key != "mean":
+            rest["dtype"] = outs[0].dtype
+    before = set_recording(False)
+    try:
+        found = call(*args, **rest)
+    finally:
+        set_recording(before)
+    several = isinstance(found, (tuple, list))
+    results = tuple(found) if several else (found,)
+    if several is (outs[0] is out):
+        raise TypeError(f"{name}(): argument 'out' must be {'tuple of Tensors' if several else 'Tensor'}")
+    if len(outs) != len(results):
+        raise _wrong_number(key, len(results), len(outs))
+    overload = _overload(key, read, rest.get("dim", args[1] if len(args) > 1 else None), several)
+    for place, (result, target) in enumerate(zip(results, outs, strict=True)):
+        _check(key, overload, place, result, target, read)
+    for result, target in zip(results, outs, strict=True):
+        _write(key, target, result._array)
+    if rest.get("requires_grad"):
+        out.requires_grad_()
+    return _returned(key, found, outs) if several else out
 
 
-def written(out: Tensor | None, result: Tensor) -> Tensor:
-    """``result``, or ``out`` with it written in."""
-    if out is None:
-        return result
-    check_cast(result.dtype, out.dtype)
-    check_in_place(out, False)
-    write_array(out, result._array)
-    return out
+def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
+    """Several outputs as PyTorch returns them: with names if the results had them."""
+    kind = type(found)
+    if kind.__module__ != "torch.return_types":
+        return None if key.endswith("_copy") else outs
+    name = f"{kind.__name__}_out"
+    if name not in RESULTS:
+        named(name, [each for each, value in vars(kind).items() if isinstance(value, property)])
+    return RESULTS[name](outs)
+
+
+# --- What suits ---------------------------------------------------------------------------------------------------------
+
+
+def _wrong_number(key: str, wanted: int, given: int) -> Exception:
+    if not key.endswith("_copy"):
+        return TypeError(f"expected tuple of {wanted} elements but got {given}")
+    form = {"unbind_copy": "unbind_copy_int_out", "split_copy": "split_copy_Tensor_out()"}.get(key, f"{key}_out")
+    return RuntimeError(f"{form} expected an out= argument of size {wanted}, got size {given}")
+
+
+def _check_asked(key: str, asked: Any, out: dtypes.dtype) -> None:
+    """Refuse an output of another dtype than the one that was asked for by name."""
+    if asked is None or not isinstance(asked, dtypes.dtype) or asked is out:
+        return
+    if key in CREATING:
+        scalars = f"{dtypes.scalar_name(asked)} does not match dtype of out parameter ({dtypes.scalar_name(out)})"
+        raise RuntimeError(f"dtype {scalars}")
+    if key == "nansum":
+        scalars = f"Got {dtypes.scalar_name(out)} and {dtypes.scalar_name(asked)}."
+        raise RuntimeError(f"nansum: provided dtype must match dtype of result. {scalars}")
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {dtypes.c_name(asked)}, but got {dtypes.c_name(out)} instead"
+    )
+
+
+def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
+    """Refuse what gradients would have to flow through."""
+    if not recording():
+        return
+    name = _table()["graded inputs"].get(key, "itself")
+    if not any(each.requires_grad for each in read):
+        if not any(each.requires_grad for each in outs):
+            return
+        name = _table()["graded out"].get(key, name)
+    if name and name != "in-place":
+        shown = key.replace(".", "_") if name == "itself" else name
+        raise RuntimeError(
+            f"{shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
+        )
+
+
+def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
+    """The name under which outs.txt has what was called, where PyTorch's overloads differ in what they say."""
+    if key in ("max", "min") and several:
+        return "aminmax"
+    if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
+        return "maximum"
+    if key in ("nansum", "nanmean") and read[0].dtype.category < dtypes.FLOATING:
+        return "sum"
+    if key == "mean" and dim is not None:
+        return "std"
+    if key in ("matmul", "linalg.matmul"):
+        ranks = tuple(each._array.ndim for each in read)
+        return {(1, 1): "dot", (2, 1): "mv"}.get(ranks, "mm")
+    return key
+
+
+def _check(key: str, overload: str, place: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
+    """Refuse an output that ``result`` is not to be written into."""
+    tests = _table()["tests"].get(f"{overload}#{place}") or _table()["tests"].get(overload, USUAL)
+    for test, said in tests:
+        if not TESTS[test](result.dtype, target.dtype):
+            raise _error(said, result.dtype, target.dtype)
+    graded = target.requires_grad and recording() and _table()["graded out"].get(key) == "in-place"
+    if graded and key in CREATING:
+        raise RuntimeError("cannot resize variables that require grad")
+    check_in_place(target, graded)
+    if key in _table()["apart"]:
+        if any(share_memory(each._array, target._array) for each in read):
+            raise RuntimeError(OVERLAP)
+        return
+    if target._array.shape != result._array.shape and any(each is target for each in read):
+        if tests is USUAL or key in _table()["broadcast"]:
+            shapes = f"{list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
+            raise RuntimeError(f"output with shape {shapes}")
+    elif key not in _table()["may overlap"]:
+        check_partial_overlap(target, read)
+
+
+OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation."
+)
+USUAL = (("cast", "result type {result} can't be cast to the desired output type {out}"),)
+#: The tests of outs.txt: whether a result of one dtype may be written into an output of another.
+TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
+    "any": lambda result, out: True,
+    "same": lambda result, out: result is out,
+    "cast": dtypes.can_cast,
+    "floating": lambda result, out: out.is_floating_point,
+    "complex": lambda result, out: out.is_complex,
+    "inexact": lambda result, out: out.is_complex or out.is_floating_point,
+    "real": lambda result, out: not out.is_complex,
+    "number": lambda result, out: out is not dtypes.named("bool"),
+    "real number": lambda result, out: out is not dtypes.named("bool") and not out.is_complex,
+    "bytes": lambda result, out: out in (dtypes.named("bool"), dtypes.named("uint8")),
+}
+
+
+def _error(said: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
+    kind, _, text = said.rpartition("Error: ")
+    names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
+    names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
+    names |= {"int32": str(result.name == "int32")}
+    names |= {"type_result": dtypes.old_name(result), "type_out": dtypes.old_name(out)}
+    kinds: dict[str, Any] = {"": RuntimeError, "Type": TypeError, "NotImplemented": NotImplementedError}
+    error: Exception = kinds[kind](text.format(**names))
+    return error
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """outs.txt: under ``tests`` the tests by function, else by section what it says of each function."""
+    found: dict[str, Any] = {each: {} for each in SECTIONS}
+    tests: dict[str, list[tuple[str, str]]] = {}
+    with open(os.path.join(os.path.dirname(__file__), "outs.txt"), encoding="utf-8") as file:
+        lines = [each for each in file.read().splitlines() if not each.startswith("#")]
+    for head, names in zip(lines[::2], lines[1::2], strict=True):
+        section, _, said = head[1:].partition("]")
+        for name in names.split():
+            if section in TESTS:
+                tests.setdefault(name, []).append((section, said.strip()))
+            else:
+                found[section][name] = said.strip()
+    return {**found, "tests": tests}
+
+
+SECTIONS = ("apart", "broadcast", "graded inputs", "graded out", "may overlap", "resized silently")
+
+
+# --- Writing ------------------------------------------------------------------------------------------------------------
+
+
+#: Like linalg's functions and those element by element, these leave a resized output in the order of their result.
+BY_COLUMNS = frozenset((
+    "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "orgqr", "ormqr", "qr", "svd",
+    "triangular_solve",
+))  # fmt: skip
+
+
+def _write(key: str, target: Tensor, array: Any) -> None:
+    """Write ``array`` into ``target``, which takes its shape, and then its order in memory too."""
+    if target._array.shape != array.shape:
+        if target._array.size and key not in _table()["resized silently"]:
+            warn_of_resizing(target, array.shape)
+        target._array = resized(target._array, array.shape)
+        if not array.flags.c_contiguous and (
+            key.startswith("linalg.") or key in BY_COLUMNS or key not in _table()["tests"]
+        ):
+            target._array = array.astype(target._array.dtype, order="K")
+    target._array[...] = array
+    bump(target)

@@ -5,8 +5,8 @@ As long as no class with a ``__torch_function__`` and no mode exists, nothing lo
 itself (``core/overriding.py``) has the code of every public function replaced by LOOKING, which asks, and calls a twin
 that has the code of before. The functions stay the objects that they were, so ``from torch import add`` of before looks
 too, and handlers may compare: ``func is torch.add``. When the last mode ends and there never was a class, the code of
-before is put back. Of a duck type, whose class is made behind our back, we hear when a call with it fails
-(``refusals.py``, ``calls.py``); what failed has changed nothing, and is called again.
+before is put back (unless modes come and go all the time). Of a duck type, whose class is made behind our back, we
+hear when a call with it fails (``refusals.py``, ``calls.py``); what failed has changed nothing, and is called again.
 
 What PyTorch hands over of its functions, and how, is recorded in ``overridden.txt``.
 """
@@ -124,7 +124,11 @@ class Overridable:
 
     def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
         self.function, self.func, self.name = function, func, name
-        self.plain = _twin(function)
+        self.plain = plain = _twin(function)
+        # A function with cells keeps them, though this code looks at none.
+        self.code = LOOKING.replace(
+            co_name=plain.__name__, co_qualname=plain.__qualname__, co_freevars=plain.__code__.co_freevars
+        )
         short = name.rpartition(".")[2]
         module, parameters = known().python.get(name, ("", ""))
         self.python = bool(module)
@@ -177,35 +181,39 @@ class Overridable:
 
     def put_in(self) -> None:
         """Let the function look for overrides."""
-        if self.function.__globals__.get("function") is self.function:
-            self.function.__globals__["function"] = self.plain  # whose code is to be written when it is first called
-        self.function.__kwdefaults__ = {
-            **(self.function.__kwdefaults__ or {}),
-            "_look": self.look,
-            "_brief": where.brief,
-        }
-        # A function with cells keeps them, though this code looks at none.
-        self.function.__code__ = LOOKING.replace(
-            co_name=self.plain.__name__, co_qualname=self.plain.__qualname__,
-            co_freevars=self.plain.__code__.co_freevars,
-        )  # fmt: skip
+        function, plain = self.function, self.plain
+        plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        plain.__code__ = function.__code__
+        function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see refusals.py
+        _written_for(function, plain)
+        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": where.brief}
+        function.__code__ = self.code
 
     def take_out(self) -> None:
-        """Give the function back the code of before, which may have been written in the meantime."""
-        if self.plain.__globals__.get("function") is self.plain:
-            self.plain.__globals__["function"] = self.function
-        self.function.__defaults__ = self.plain.__defaults__
-        self.function.__kwdefaults__ = self.plain.__kwdefaults__
-        self.function.__code__ = self.plain.__code__
-        self.plain = _twin(self.function)
+        """Give the function back the code of before, which may have been written in the meantime.
+
+        At every moment another thread may be calling it: what one code does not need does not disturb it.
+        """
+        function, plain = self.function, self.plain
+        function.__defaults__ = plain.__defaults__
+        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), **(function.__kwdefaults__ or {})}
+        function.__code__ = plain.__code__
+        function.__kwdefaults__ = plain.__kwdefaults__
+        _written_for(plain, function)
+
+
+def _written_for(before: FunctionType, function: FunctionType) -> None:
+    """If the code of ``before`` is still to be written when it is first called, let ``function`` get it."""
+    if before.__globals__.get("function") is before:
+        before.__globals__["function"] = function
 
 
 def _twin(function: FunctionType) -> FunctionType:
-    """A function that does the same, and in the place of the first writes its own code if that is not written yet."""
+    """A function of the same globals, cells and attributes."""
     twin = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
-    twin.__kwdefaults__, twin.__qualname__ = function.__kwdefaults__, function.__qualname__
+    twin.__qualname__ = function.__qualname__
     twin.__dict__.update(function.__dict__)
     if not hasattr(function, "__wrapped__"):
         function.__wrapped__ = twin  # type: ignore[attr-defined] # whose signature is shown
@@ -216,6 +224,7 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 def _module(place: str) -> Any:
+    """The module, if it is loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
@@ -224,8 +233,8 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
     nobody = known().names["nobody"]
     every = vars(_module(""))
     for place, shown in PLACES.items():
-        space = vars(_module(place))
-        for name in space["__all__"] if place else every["__all__"]:
+        space = {} if _module(place) is None else vars(_module(place))
+        for name in space.get("__all__", ()):
             full = f"{place}.{name}" if place else name
             function = space.get(name)
             if function.__class__ is not FunctionType or name in UNSEEN:
@@ -245,34 +254,41 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
             continue
         if function.__class__ is property:
             for part, of in (("__get__", function.fget), ("__set__", function.fset), ("__delete__", function.fdel)):
-                if of.__class__ is FunctionType:
+                if of.__class__ is FunctionType and of.__name__ != "refuse":  # what can not be set
                     yield of, getattr(function, part), f"Tensor.{name}.{part}", f"torch.Tensor.{name}.{part}"
         elif function.__class__ is FunctionType and name not in UNSEEN:
             called = ALIASES.get(name, name)
             yield function, vars(Tensor)[called], f"Tensor.{name}", f"torch.Tensor.{called}"
 
 
-@cache
-def every() -> dict[str, Overridable]:
-    """All that is handed over, by name."""
-    made: dict[int, Overridable] = {}
-    named = {}
-    for function, func, name, shown in public():
-        if id(function) not in made:
-            made[id(function)] = Overridable(function, func, name, shown)
-        named[name] = made[id(function)]
-    return named
-
-
+_named: dict[str, Overridable] = {}
 _looking: list[Overridable] = []
+
+
+def every() -> dict[str, Overridable]:
+    """All that is handed over of the modules that are loaded, by name."""
+    made = {id(each.function): each for each in _named.values()}
+    for function, func, name, shown in public():
+        if name not in _named:
+            if id(function) not in made:
+                made[id(function)] = Overridable(function, func, name, shown)
+            _named[name] = made[id(function)]
+    return _named
 
 
 def look() -> None:
     """Let every public function look for overrides."""
     if not _looking:
-        _looking.extend({id(each): each for each in every().values()}.values())
-        for each in _looking:
+        loaded(True)
+
+
+def loaded(asked: bool = False) -> None:
+    """Let functions of modules that have been loaded look for overrides if the others do."""
+    if asked or _looking:
+        done = {id(each) for each in _looking}
+        for each in {id(each): each for each in every().values() if id(each) not in done}.values():
             each.put_in()
+            _looking.append(each)
 
 
 def rest() -> None:
@@ -284,7 +300,7 @@ def rest() -> None:
 def overridable(space: str, name: str) -> Overridable | None:
     """What is handed over of the function that is called ``name`` in ``space``, if it is."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
-    return every().get(f"{place}{name}")
+    return _named.get(f"{place}{name}")
 
 
 def place_of(name: str) -> Any:
@@ -295,7 +311,8 @@ def place_of(name: str) -> Any:
 
 def at(name: str) -> Any:
     """The function that is called ``name`` below ``torch``, or None."""
-    return vars(place_of(name)).get(name.rpartition(".")[2])
+    place = place_of(name)
+    return None if place is None else vars(place).get(name.rpartition(".")[2])
 
 
 def _take(kind: type) -> None:
@@ -303,6 +320,7 @@ def _take(kind: type) -> None:
         PLAIN.add(kind)
 
 
-overriding.watch.look, overriding.watch.rest, overriding.watch.take = look, rest, _take
+watch = overriding.watch
+watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
 
 __all__ = ["ALL", "MODES", "look", "overridable", "rest"]

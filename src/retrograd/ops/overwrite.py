@@ -199,7 +199,7 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and storable(value, self.dtype):
-        if self.size >= LARGE and (large := looped("choose_number", self, mask, numbers=(value,))) is not None:
+        if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
             return large
         out = np.array(self, order="C")  # a gradient may be a NumPy scalar
         out[mask] = value

@@ -135,7 +135,7 @@ def conj(input: Tensor) -> Tensor:
 
 
 @surface()
-def conj_physical(input: Tensor) -> Tensor:
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """Complex conjugate in memory of its own; a real tensor itself."""
     return LEVEL[Tensor].conj_physical(input) if input.is_complex() else input
 
@@ -143,13 +143,19 @@ def conj_physical(input: Tensor) -> Tensor:
 @surface(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conjugation is never put off here."""
-    return input
+    return _tensor(input)
 
 
 @surface(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is never put off here."""
-    return False
+    return _tensor(input) is None
+
+
+def _tensor(input: Any) -> Any:
+    if not isinstance(input, Tensor):
+        raise TypeError("only a tensor can be conjugate")
+    return input
 
 
 @op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)

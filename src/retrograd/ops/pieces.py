@@ -238,6 +238,8 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     sizes = kwargs.get("split_size", split_size_or_sections)
+    if sizes is None:
+        raise TypeError("Tensor.split() missing 1 required positional argument: 'split_size'")
     return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
 
 

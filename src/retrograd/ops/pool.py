@@ -127,11 +127,10 @@ def _max_pooled(
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
     how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
-    out = [pool.out_size(*each, ceil_mode) for each in how]
-    _check_windows(shape, kernel, steps, pads, spaced, out)
+    _check_windows(shape, kernel, steps, pads, spaced, [pool.out_size(*each, ceil_mode) for each in how])
     if input._array.dtype.kind in "bc":
         raise unsupported(name, input._array.dtype)
-    places = [pool.window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(how, out, strict=True)]
+    places = pool.Regular(how, ceil_mode)
     once = all(s >= (k - 1) * d + 1 for _, k, s, _, d in how)
     return _max_pool[rank](input, places, once)
 

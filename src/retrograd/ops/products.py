@@ -7,6 +7,7 @@ complex matrices alike, so the blocks here are declared ``holomorphic=False`` an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +18,10 @@ from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
 from .cast import clone, contiguous
-from .inner import expand
+from .inner import expand, inexpandable
 from .matrices import into
-from .promote import broadcast_error
+from .promote import broadcast_error, mismatch
+from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
 
@@ -44,13 +46,9 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 
 def _summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse what can not be added to a product of that shape."""
-    lead = len(shape) - self.ndim
-    for i, (have, want) in enumerate(zip(self.shape, shape[max(lead, 0) :], strict=False)):
-        if lead < 0 or have not in (1, want):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
-                f"dimension {i + lead}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
-            )
+    pairs = zip(self.shape[::-1], shape[::-1], strict=False)
+    if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
+        raise inexpandable(self, list(shape))
     for (a, x), (b, y) in ((("self", self), (names[1], second)), ((names[0], first), (names[1], second))):
         if x.dtype != y.dtype:
             raise RuntimeError(f"{a} and {b} must have the same dtype, but got {_scalar(x)} and {_scalar(y)}")
@@ -391,11 +389,15 @@ addmm.derivative(
 @op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
 def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """``beta * self + alpha * mat @ vec``."""
-    if mat.ndim != 2 or vec.ndim != 1:
+    if mat.ndim != 2 or vec.ndim != 1 or self.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {mat.ndim}, {vec.ndim}")
-    if mat.shape[1] != vec.shape[0] or self.ndim > 1 or self.size not in (1, mat.shape[0]):
+    if mat.shape[1] != vec.shape[0] or self.size not in (1, mat.shape[0]):
         raise RuntimeError(
             f"size mismatch, got input ({self.size}), mat ({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
+    if not self.dtype == mat.dtype == vec.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {_scalar(self)}, {_scalar(mat)}, and {_scalar(vec)}"
         )
     return _added(np, self, _product(np, mat, vec, "addmv_impl_cpu"), beta, alpha)
 
@@ -433,6 +435,11 @@ def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, a
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    if not self.dtype == batch1.dtype == batch2.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
+            f"{c_name(batch2.dtype)}"
+        )
     _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0] or batch1.shape[2] != batch2.shape[1]:
         raise RuntimeError(
@@ -465,6 +472,32 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
     return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
+
+
+def _wrong_place(name: str) -> Callable[[dict[str, Any]], Exception | None]:
+    """What is said of a tensor to which a product of another shape shall be added in place."""
+
+    def instead(given: dict[str, Any]) -> Exception | None:
+        x, first, second = (each._array.shape for each in list(given.values())[:3])
+        if name == "addr_":
+            if len(x) != 2:
+                return RuntimeError(f"2D tensor expected, got {len(x)}D tensor for input")
+            if len(first) == len(second) == 1 and x != first + second:
+                return RuntimeError(f"size mismatch, input: {list(x)}, v1: {list(first)}, v2: {list(second)}")
+            return None
+        fits = len(first) == {"addmm_": 2, "addmv_": 2, "baddbmm_": 3}[name] and first[-1] == second[-2:][0]
+        target = (*first[:-1], *second[-1:]) if len(first) == len(second) else first[:-1]
+        broadcast = name == "addmm_" or (len(x) <= len(target) and mismatch(x, target) is None)
+        if not fits or x == target or not broadcast or (name == "addmv_" and len(x) > 1):
+            return None
+        return RuntimeError(
+            f"Bad in-place call: input tensor size {list(x)} and output tensor size {list(target)} should match"
+        )
+
+    return instead
+
+
+INSTEAD.update((name, _wrong_place(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:

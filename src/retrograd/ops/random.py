@@ -19,6 +19,7 @@ from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import at_hand, modify, write_array
 from .create import alike, dtype_of, made, sizes_of
+from .inner import expand
 from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
 from .promote import F32, F64, mismatch
@@ -233,6 +234,8 @@ def randint(
         raise TypeError("a size is a sequence of ints")
     kind = dtype_of("randint", dtype, dtypes.int64)
     shape = sizes_of("randint", (size,))
+    if kind.kind == "c":
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(generator)
     return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad, out)
@@ -330,11 +333,14 @@ def normal(
     kind = tensors[0]._array.dtype
     if kind.kind not in "fVc":
         raise dtypes.unsupported("normal_kernel_cpu", kind)
-    shapes = [each._array.shape for each in tensors]
-    error = mismatch(shapes[0], shapes[-1])
-    if error is not None:
-        raise error
-    shape, stream = numpy.broadcast_shapes(*shapes), _stream(generator)
+    shapes, stream = [each._array.shape for each in tensors], _stream(generator)
+    if shapes[0] == shapes[-1]:
+        shape = shapes[0]
+    else:
+        error = mismatch(shapes[0], shapes[-1])
+        if error is not None:
+            raise error
+        shape = numpy.broadcast_shapes(*shapes)
     if in_slices():
         return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
     noise = draws.normal(stream, shape, kind)
@@ -564,7 +570,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     if kind.kind == "c":
         raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
     if isinstance(p, Tensor):
-        chances = numpy.broadcast_to(p._array, input._array.shape)
+        chances = expand(p, input._array.shape)._array
         return _write(
             "BernoulliBackward1", input,
             lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),

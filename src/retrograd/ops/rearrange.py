@@ -228,9 +228,10 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    turned = tuple(dimension(each, ndim) for each in plane)
     if plane[0] == plane[1] or abs(plane[0] - plane[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
-    return rot90_block(input, k % 4, *(dimension(each, ndim) for each in plane))
+    return rot90_block(input, k % 4, *turned)
 
 
 @op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)

@@ -9,6 +9,8 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
+from ..kernels import large
+from ..kernels.fast import LARGE
 from ..kernels.picking import largest
 from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
@@ -192,6 +194,8 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
     """The product of all elements."""
+    if self.size >= LARGE and (found := large.product(self)) is not None:
+        return found
     return np.multiply.reduce(wide(np, self), None)
 
 
@@ -257,6 +261,11 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         flat = flat - total(np, flat) / count
         return np.divide(flat.dot(flat), left)
     axes = axes_of(dim, x.ndim)
+    if x.size >= LARGE and x.dtype.kind == "f":
+        centre = summed(np, x, axes, True) / x.dtype.type(count)
+        found = large.squares(x, centre, axes, keepdim)
+        if found is not None:
+            return np.divide(found, found.dtype.type(left))
     whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
     centred = x - whole / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
@@ -477,6 +486,8 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
     if ord == 2 and self.dtype.kind == "f":
+        if self.size >= LARGE and (found := large.squares(self, None, axes, keepdim)) is not None:
+            return np.sqrt(found)
         return np.sqrt(summed(np, self * self, axes, keepdim))
     size = np.absolute(self)
     if ord == 2:
@@ -546,7 +557,9 @@ def norm(
     tensor(5.)
     """
     if p == "nuc":
-        return F.svdvals(input).sum(-1, keepdim)
+        if dim is not None and (isinstance(dim, int) or len(dim) != 2):
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
+        return F.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if p not in ("fro", None) and not isinstance(p, (int, float)):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if input.dtype.category < dtypes.FLOATING and dtype is None:
@@ -562,6 +575,8 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
+    if self.size >= LARGE and len(axes) == 1 and (found := large.logsumexp(self, axes[0])) is not None:
+        return found if keepdim else found.squeeze(axes)
     if not self.size:
         top = np.zeros(kept_shape(self.shape, dim), self.dtype)
     elif len(axes) == 1 and self.dtype.kind == "f":

@@ -20,8 +20,9 @@ from ..core import overriding, where
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor
 from . import signatures
-from .nodes import UNWRITTEN, compiled, unwritten
+from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
+from .out import into
 from .overridden import Overridable, overridable
 from .promote import broadcast_error
 from .shown import ShownAsParsed
@@ -46,11 +47,20 @@ def explain(
     said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
     if said is None:
         said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
+    if said is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
+        said = _given_on_said(name, target, args, named)
     if said is not None:
         return TypeError(said)
+    given = {**dict(zip(values, args, strict=False)), **named}
+    if (instead := INSTEAD.get(name)) is not None and (other := instead(given)) is not None:
+        return other
     if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
         return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
-    return _leaked(error, name, {**dict(zip(values, args, strict=False)), **named})
+    return _leaked(error, name, given)
+
+
+#: What to ask first about the arguments of a public function whose call failed, where its own error is not PyTorch's.
+INSTEAD: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
 def _as_given(
@@ -152,9 +162,47 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
     return str(error).replace(f"{target.__qualname__}()", f"{name}()", 1)
 
 
+#: What functions that PyTorch has in Python give on to those that parse arguments.
+GIVEN_ON = {
+    "batch_norm": "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps)",
+    "celu": "celu(Tensor input, Number alpha)",
+    "cross_entropy": "cross_entropy_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
+    "float label_smoothing)",
+    "elu": "elu(Tensor input, Number alpha)",
+    "embedding": "embedding(Tensor weight, Tensor indices)",
+    "hardshrink": "hardshrink(Tensor input, Number lambd)",
+    "hardtanh": "hardtanh(Tensor input, Number min_val, Number max_val)",
+    "layer_norm": "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)",
+    "leaky_relu": "leaky_relu(Tensor input, Number negative_slope)",
+    "log_softmax": "log_softmax(int dim)",
+    "pad": "pad(Tensor input, int[] pad)",
+    "softmax": "softmax(int dim)",
+    "threshold": "threshold(Tensor input, Number threshold, Number value)",
+    "unflatten": "unflatten(int dim, int[] sizes)",
+}
+#: Arguments that go by other names there, or are given as something else.
+GIVEN_AS = {"indices": "input", "reduction": ""}
+
+
+def _given_on_said(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """What is said of arguments that are given on to a function which parses them."""
+    bound = inspect.signature(target).bind(*args, **named)
+    bound.apply_defaults()
+    line = signatures.Signature(GIVEN_ON[name])
+    given = [bound.arguments.get(GIVEN_AS.get(each.name, each.name), 0) for each in line.parameters]
+    try:
+        line.check(tuple(given), {})
+    except signatures.Misfit as misfit:
+        return str(misfit)
+    return None
+
+
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     """The names that the call in this frame gave to its last arguments, read off its instructions."""
-    while frame is not None and (frame.f_code.co_filename == UNWRITTEN or frame.f_globals.get("public") in PUBLIC):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC
+    ):
         frame = frame.f_back
     if frame is None:
         return ()
@@ -186,18 +234,20 @@ def _write(function: FunctionType) -> None:
     """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
     space = function.__globals__
     target, name = space["target"], space["name"]
-    spread = target.__code__.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
-    names = () if spread else target.__code__.co_varnames[: target.__code__.co_argcount]
+    code = getattr(target, "own_code", target.__code__)  # while others have exchanged it, what it was
+    spread = code.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
+    names = () if spread else code.co_varnames[: code.co_argcount]
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
     space.update(
         _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
-        _known=frozenset(target.__kwdefaults__ or ()),
+        _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
+    takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
     taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
     missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
-    loose = target.__code__.co_flags & inspect.CO_VARKEYWORDS
+    loose = code.co_flags & inspect.CO_VARKEYWORDS
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
@@ -206,6 +256,7 @@ def _write(function: FunctionType) -> None:
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
         if loose
         else "",
+        *(_given_out(space["space"], names) if takes_out else []),
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
         f"        if {missing}: raise TypeError" if missing and loose else "",
@@ -222,6 +273,24 @@ def _write(function: FunctionType) -> None:
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
+    """Lines for a call with ``out=``, which methods do not have."""
+    if space == "Tensor":
+        return ["        if 'out' in _named: raise TypeError"]
+    if "out" in names:  # which may stand without a name here; what comes after it is given by name
+        before, after = names[: names.index("out")], names[names.index("out") :]
+        return [
+            "        if out is not None:",
+            f"            _named = {{**_named, {', '.join(f'{each!r}: {each}' for each in after)}}}",
+            f"            return _into(_call, _space, _name, [{', '.join(before)}], _named)",
+        ]
+    given = "".join(f"{each}, " for each in names)
+    return [
+        "        if _named and _named.get('out') is not None:",
+        f"            return _into(_call, _space, _name, [{given}*_rest], _named)",
+    ]
 
 
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
@@ -241,7 +310,9 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
         try:
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError
-            return apply(op, given, params, out)
+            if out is not None:
+                return into(lambda *given: apply(op, given, params), space, name, given, {"out": out})
+            return apply(op, given, params)
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}

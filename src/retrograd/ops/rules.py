@@ -36,7 +36,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """``self`` with ``value`` where ``mask`` is true."""
-    if self.size >= LARGE and (large := looped("choose_number", self, mask, numbers=(value,))) is not None:
+    if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
         return large
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
 

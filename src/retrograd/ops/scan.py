@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import scanning
+from ..kernels import large, scanning
+from ..kernels.fast import LARGE
+from ..kernels.picking import flipped
 from .along import WHOLE
 from .arithmetic import add, mul, sub
 from .calls import modify
@@ -52,10 +56,23 @@ recurrence.derivative(
 # -- Running sums and products ---------------------------------------------------------------------------------------
 
 
+_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in twice the precision, as in PyTorch
+
+
+def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
+    x = wide(np, x)
+    if not x.ndim:
+        return x.copy()
+    if x.size >= LARGE and (found := large.running(x, dim, ufunc is np.multiply)) is not None:
+        return found
+    longer = _LONGER.get(x.dtype.char)
+    return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
+
+
 @op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
-    return scanning.running_sum(np, wide(np, self), dim)
+    return _accumulated(np, np.add, self, dim)
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -64,7 +81,9 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    return scanning.running_sum(np, wide(np, self), dim, True)
+    if self.size >= LARGE and (found := large.running(self, dim, False, True)) is not None:
+        return found
+    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
@@ -73,7 +92,7 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running products along a dimension."""
-    return scanning.running_product(np, wide(np, self), dim)
+    return _accumulated(np, np.multiply, self, dim)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:

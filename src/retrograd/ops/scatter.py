@@ -10,6 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
 from ..kernels.picking import taken_along, within
@@ -276,6 +277,7 @@ def scatter_(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
     """In-place version of :func:`scatter`."""
+    check_partial_overlap(input, (index, src), same=False)
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
     return modify(call.op, tensors, params)
 
@@ -289,6 +291,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any
 @surface(function=False)
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """In-place version of :func:`scatter_add`."""
+    check_partial_overlap(input, (index, src), same=False)
     return modify(scatter_add_block.op, (input, index, src), (_check_along("scatter", input, dim, index, src),))
 
 
@@ -309,6 +312,7 @@ def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of :func:`scatter_reduce`."""
+    check_partial_overlap(input, (index, src), same=False)
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
     return modify(call.op, tensors, params)
 
@@ -628,6 +632,8 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
         return call(*tensors, *params, out=out)
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name != "index_fill":
+            check_partial_overlap(input, (*args, *kwargs.values()), same=False)
         call, tensors, params = arrange(input, *args, **kwargs)
         return modify(call.op, tensors, params)
 
@@ -703,18 +709,18 @@ def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
 @surface()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The elements at ``indices`` along ``dim``, other dimensions broadcast; without ``dim`` in one row."""
+    ndim = input._array.ndim
+    if dim is not None and ndim != indices._array.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
+        )
     if indices.dtype is not dtypes.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.scalar_name(indices.dtype)}"
         )
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
-    ndim = input._array.ndim
-    if ndim != indices._array.ndim:
-        raise RuntimeError(
-            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
-        )
     at = dimension(dim, ndim)
     size = input._array.shape[at]
     index = _counted(indices, size)
@@ -782,4 +788,5 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 @surface(function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`put`."""
+    check_partial_overlap(input, (index, source), same=False)
     return modify(put_block.op, _put(input, index, source), (accumulate,))

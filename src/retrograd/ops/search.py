@@ -9,9 +9,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from .calls import write_array
 from .interpret import batched, slicewise
-from .out import written
 from .pieces import unbind
 from .table import op, surface
 
@@ -27,20 +25,14 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     tensor([[1],
             [2]])
     """
+    if as_tuple.__class__ is not bool:
+        raise TypeError("as_tuple must be a bool")
     if as_tuple:
         found = nonzero(input if input._array.ndim else input.unsqueeze(0))
         return unbind(found, 1)
     if (special := batched((input,))) is not None:
         raise special.dynamic("nonzero")
     places = _places(input._array)
-    if out is not None:
-        if out.dtype is not dtypes.int64:
-            raise RuntimeError(
-                "nonzero: Expected out tensor to have scalar type Long but got scalar type"
-                + dtypes.scalar_name(out.dtype)
-            )
-        write_array(out, places)
-        return out
     return wrap(numpy.asfortranarray(places))
 
 
@@ -69,7 +61,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     places = _places(input._array)[:size]
     result = numpy.full((size, input._array.ndim), fill_value, numpy.int64)
     result[: len(places)] = places
-    return written(out, wrap(result))
+    return wrap(result)
 
 
 @surface(method=False)
@@ -243,7 +235,7 @@ def searchsorted(
     """
     given = kwargs["self"] if input is None else input
     edges, points = sorted_sequence._array, _values(given)
-    _check_rows(edges, points, out_int32, out)
+    _check_rows(edges, points)
     if sorter is not None:
         sorted_sequence = _sorted_by(sorted_sequence, sorter)
     if side not in (None, "left", "right"):
@@ -252,15 +244,15 @@ def searchsorted(
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
-    return _search(sorted_sequence, given, right or side == "right", out_int32, out)
+    return _search(sorted_sequence, given, right or side == "right", out_int32)
 
 
 def _values(values: Any) -> Any:
     return values._array if isinstance(values, Tensor) else numpy.asarray(values)
 
 
-def _check_rows(edges: Any, points: Any, out_int32: bool, out: Any) -> None:
-    """Refuse values that do not go with the ordered rows, and a wrong place for the result."""
+def _check_rows(edges: Any, points: Any) -> None:
+    """Refuse values that do not go with the ordered rows."""
     if edges.ndim != 1 and points.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -275,12 +267,6 @@ def _check_rows(edges: Any, points: Any, out_int32: bool, out: Any) -> None:
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
             f"tensor and input value tensor must match, but we got boundaries tensor {list(edges.shape)} and input "
             f"value tensor {list(points.shape)}"
-        )
-    if out is not None and out.dtype is not (dtypes.int32 if out_int32 else dtypes.int64):
-        raise RuntimeError(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-            f"whether out_int32 flag is True, but we got output tensor's dtype {dtypes.scalar_name(out.dtype)} and "
-            f"out_int32 flag is {out_int32}"
         )
 
 
@@ -321,7 +307,7 @@ def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
     return low.reshape(points.shape)
 
 
-def _search(rows: Tensor, values: Any, right: bool, int32: bool, out: Any) -> Tensor:
+def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
     edges, points = rows._array, _values(values)
     if edges.dtype.kind in "bc":
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
@@ -331,8 +317,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool, out: Any) -> Te
         found = numpy.searchsorted(edges, points, "right" if right else "left")
     else:
         found = _bisected(numpy, edges, points, right)
-    result = wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
-    return written(out, result)
+    return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
 
 
 @surface(method=False)
@@ -343,8 +328,8 @@ def bucketize(
     """Between which of the ordered ``boundaries`` each element lies."""
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
-    _check_rows(boundaries._array, _values(input), out_int32, out)
-    return _search(boundaries, input, right, out_int32, out)
+    _check_rows(boundaries._array, _values(input))
+    return _search(boundaries, input, right, out_int32)
 
 
 @surface(method=False)
@@ -363,8 +348,12 @@ def isin(
         kwargs.get("element") if elements is None else elements,
         kwargs.get("test_element") if test_elements is None else test_elements,
     ]
+    if not all(isinstance(each, (Tensor, bool, int, float, complex, numpy.generic)) for each in given):
+        raise TypeError("elements must be Tensors or numbers")
+    if not any(isinstance(each, Tensor) for each in given):
+        raise TypeError("one of the two is a tensor")
     arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
     for each in given:
         if isinstance(each, Tensor) and each._array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(each.dtype)}")
-    return written(out, wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert))))
+    return wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert)))

@@ -428,7 +428,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     >>> torch.broadcast_shapes((2, 1), 3)
     torch.Size([2, 3])
     """
-    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    given = [(each,) if isinstance(each, int) else each if isinstance(each, Size) else tuple(each) for each in shapes]
     merged = [1] * max(map(len, given), default=0)
     for position, shape in enumerate(given):
         for back in range(1, len(shape) + 1):
@@ -451,6 +451,8 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+    if len({each._array.shape for each in tensors}) < 2:
+        return tensors
     error = broadcast_error(tensors)
     if error is not None:
         raise error

@@ -54,7 +54,7 @@ class Parameter:
         self.nullable = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
         self.kind = re.sub(r"\[\d\]", "[]", bare)
-        self.single = bare != self.kind  # one element stands for a list of them
+        self.single = bare != self.kind and self.kind != "Tensor[]"  # one element stands for a list of them
 
     @property
     def shown(self) -> str:
@@ -179,10 +179,13 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
     known = signatures(space, name)
     if not known:
         return None
-    if space == "Tensor" and not known[0].parameters and len(known) == 1:
+    if not known[0].parameters and len(known) == 1:
+        shown = f"{'TensorBase' if space == 'Tensor' else space}.{name}()"
         if named:
-            return f"TensorBase.{name}() takes no keyword arguments"
-        return f"TensorBase.{name}() takes no arguments ({len(args)} given)" if args else None
+            return f"{shown} takes no keyword arguments"
+        return f"{shown} takes no arguments ({len(args)} given)" if args else None
+    if name == "nonzero" and len(known) > 1:  # which of the two is meant, the names say
+        known = known[1:] if "as_tuple" in named else known[:1]
     said: dict[Signature, str] = {}
     for each in known:
         try:

@@ -9,7 +9,9 @@ from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
+from ..kernels.fast import LARGE
 from ..kernels.floats import widened
+from ..kernels.large import by_rows
 from ..kernels.normal import PIECE, pieces
 from ..kernels.picking import largest
 from ..kernels.summing import spread_sum
@@ -42,6 +44,8 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
+    if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
+        return found
     raised = _below_top(np, self, dim)
     np.exp(raised, raised)
     raised /= spread_sum(np, raised, dim)
@@ -55,6 +59,8 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
         return np.zeros_like(output)
     if output.dtype in SHORT:
         grad_output, output = widened(grad_output, output)
+    if output.size >= LARGE and (found := by_rows("softmax_backward", output, dim, grad_output)) is not None:
+        return found
     slope = grad_output * output
     np.subtract(grad_output, spread_sum(np, slope, dim), out=slope)
     slope *= output
@@ -80,6 +86,8 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("log_softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
+    if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
+        return found
     shifted = _below_top(np, self, dim)
     if shifted.size <= PIECE:
         return shifted - np.log(spread_sum(np, np.exp(shifted), dim))
@@ -95,6 +103,8 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
         return np.zeros_like(output)
     if output.dtype in SHORT:
         grad_output, output = widened(grad_output, output)
+    if output.size >= LARGE and (found := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
+        return found
     slope = np.exp(output)
     slope *= spread_sum(np, grad_output, dim)
     return np.subtract(grad_output, slope, out=slope)

@@ -14,7 +14,6 @@ from ..kernels.picking import along, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
 from .interpret import slicewise
 from .named import named
-from .out import written
 from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
@@ -71,7 +70,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 @surface(quick=argsort_block, guard=WHOLE)
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
@@ -79,8 +78,8 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 @surface()
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first dimension."""
-    found = sort_block(input, 0, False)[0]
-    return written(out, found)
+    found: Tensor = sort_block(input, 0, False)[0]
+    return found
 
 
 @op(

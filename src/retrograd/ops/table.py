@@ -256,14 +256,18 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return refusals.guarded(function, space, name)
 
 
+def of_package(name: str) -> Any:
+    """A function of the package as users have it (for parts that are loaded after it)."""
+    return vars(sys.modules[str(__package__).partition(".")[0]])[name]
+
+
 def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
     """Put the public forms of its functions in a module that names them in ``__all__``.
 
     ``shared``: those that are the functions of the package itself (which is loaded before its parts).
     """
-    door = vars(sys.modules[str(__package__).partition(".")[0]])
     for name in namespace["__all__"]:
-        made = namespace[name] = door[name] if name in shared else public_form(namespace[name], space, name)
+        made = namespace[name] = of_package(name) if name in shared else public_form(namespace[name], space, name)
         if name not in shared and made.__class__ is FunctionType and space in PREFIXES:
             made.__name__ = PREFIXES[space] + name  # as PyTorch's are called
 
@@ -295,6 +299,8 @@ def operator_form(function: Any, name: str) -> Any:
     return _stub(op, calls.operating(apply, name), OPERATOR, name)
 
 
-__all__ = ["ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted",
-           "in_place_form", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "surface",
-           "variant"]  # fmt: skip
+__all__ = [
+    "ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted", "in_place_form",
+    "of_package", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "surface",
+    "variant",
+]  # fmt: skip

@@ -18,6 +18,7 @@ from ..core import devices, where
 from ..core.levels import LEVEL
 from ..core.modes import recording
 from ..core.tensor import Tensor
+from ..kernels.fast import LARGE
 
 #: Bytes of each array that a rule works on at a time. A rule goes over them a dozen times: all of its arrays together
 #: are to stay in the second cache (2**15 floats: 300,000 parameters of Adam in 0.45 ms; 2**12: 0.9 ms, 2**17: 0.7 ms).
@@ -38,6 +39,9 @@ class OnArrays:
 
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
         """Carry out ``rule`` on arrays of one shape, a stretch at a time where all lie in memory alike."""
+        large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
+        if large is not None and large(arrays, numbers):
+            return
         lines = in_lines(arrays)
         length = self.length if lines is not None else arrays[0].size
         lines = arrays if lines is None else lines

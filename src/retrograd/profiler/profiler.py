@@ -9,23 +9,12 @@ from enum import Enum
 from typing import Any, Self
 
 from ..autograd import profiler as autograd_profiler
-from ..autograd.profiler_util import EventList
+from ..autograd.profiler_util import EventList, ProfilerActivity
 from ..core import devices
 from ..core.absent import absent, listed
-from ..core.where import mark_package, warn
+from ..core.where import warn
 
 PROFILER_STEP_NAME = "ProfilerStep"
-
-
-class ProfilerActivity(Enum):
-    """What to watch: the CPU, or NVIDIA's GPU as well."""
-
-    CPU = 0
-    XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
-    PrivateUse1 = 5
 
 
 class ProfilerAction(Enum):
@@ -254,9 +243,10 @@ class profile(_KinetoProfile):
     >>> for event in prof.key_averages(group_by_input_shape=True):
     ...     print(event.key, event.count, event.input_shapes)
     model_inference 1 []
-    aten::ones 1 [[], []]
+    aten::ones 1 [[], [], [], [], []]
     aten::linear 1 [[3, 4], [2, 4], [2]]
-    aten::addmm 1 [[3, 4], [2, 4], [2]]
+    aten::t 1 [[2, 4]]
+    aten::addmm 1 [[2], [3, 4], [4, 2], [], []]
 
     See https://docs.pytorch.org/docs/stable/profiler.html.
     """
@@ -374,4 +364,3 @@ __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-mark_package()

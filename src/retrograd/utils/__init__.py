@@ -2,6 +2,6 @@
 
 from ..core.absent import absent, listed
 
-_LATER = {name: name for name in ("_pytree", "checkpoint", "data", "hooks")}
+_LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
 __all__ = list(_LATER)
 __getattr__, __dir__ = absent(__name__, _LATER), listed(globals())

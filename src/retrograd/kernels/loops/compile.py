@@ -29,6 +29,9 @@ class Loop:
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
         self.function, self.flags = function, flags
         self.__doc__ = function.__doc__
+        names = function.__code__.co_varnames
+        #: The places of arguments in which a number may stand for an array of equal elements: those called g or h.
+        self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
     def __call__(self, first: Any, *rest: Any) -> None:
         if RUNNING.simple:
@@ -64,9 +67,26 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
         return njit(made, **options)
 
 
+class InOrder(Loop):
+    """A loop whose rounds depend on each other: it runs on one thread."""
+
+    def __call__(self, first: Any, *rest: Any) -> None:
+        self._for_one(first, *rest)
+
+
+def loop_in_order(function: Callable[..., None]) -> InOrder:
+    """Compile a loop for one thread."""
+    return InOrder(function, EXACT)
+
+
 def loop(function: Callable[..., None]) -> Loop:
     """Compile a loop whose arithmetic is done as it is written."""
     return Loop(function, EXACT)
+
+
+def loop_as_written(function: Callable[..., None]) -> Loop:
+    """Compile a loop that rounds wherever NumPy would: its results are those of the same steps on arrays."""
+    return Loop(function, frozenset())
 
 
 def loop_of_sums(function: Callable[..., None]) -> Loop:

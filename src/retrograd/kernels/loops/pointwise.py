@@ -11,9 +11,10 @@ from typing import Any
 from numba import prange
 
 from .compile import loop
-from .scalars import DENSITY, at, decay, like, normal_cdf
+from .scalars import DENSITY, at, decay, decay_less_one, like, normal_cdf
 from .scalars import erf as erf_of
 from .scalars import exp as exp_of
+from .scalars import log1p as log1p_of
 from .scalars import sigmoid as sigmoid_of
 
 # -- Arithmetic ----------------------------------------------------------------------------------------------------------
@@ -53,6 +54,12 @@ def subtract_number(x: Any, y: Any, out: Any) -> None:
 def subtract_from(x: Any, y: Any, out: Any) -> None:
     for i in prange(x.size):
         out[i] = y - x[i]
+
+
+@loop
+def divide_from(x: Any, y: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = y / x[i]
 
 
 @loop
@@ -191,15 +198,16 @@ def leaky_relu_backward(g: Any, x: Any, slope: Any, out: Any) -> None:
 
 
 @loop
-def choose(x: Any, y: Any, condition: Any, out: Any) -> None:
+def choose(g: Any, h: Any, condition: Any, out: Any) -> None:
     for i in prange(out.size):
-        out[i] = at(x, i) if condition[i] else at(y, i)
+        first, second = at(g, i), at(h, i)  # both are read whatever the condition, so that lanes run side by side
+        out[i] = first if condition[i] else second
 
 
 @loop
-def choose_number(x: Any, condition: Any, y: Any, out: Any) -> None:
-    for i in prange(x.size):
-        out[i] = x[i] if condition[i] else y
+def fill_where(g: Any, condition: Any, value: Any, out: Any) -> None:
+    for i in prange(condition.size):
+        out[i] = value if condition[i] else at(g, i)
 
 
 @loop
@@ -271,6 +279,169 @@ def gelu_backward(g: Any, x: Any, out: Any) -> None:
     for i in prange(x.size):
         density = decay(like(x[i], -0.5) * (x[i] * x[i])) * like(x[i], DENSITY)
         out[i] = at(g, i) * (normal_cdf(x[i]) + x[i] * density)
+
+
+@loop
+def log1p(x: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = log1p_of(x[i])
+
+
+@loop
+def elu(x: Any, alpha: Any, scale: Any, inner: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = x[i] * scale if x[i] > 0 else alpha * scale * decay_less_one(min(x[i], like(x[i], 0)) * inner)
+
+
+@loop
+def elu_backward(g: Any, x: Any, alpha: Any, scale: Any, inner: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = at(g, i) * (scale if x[i] > 0 else alpha * scale * inner * decay(min(x[i], like(x[i], 0)) * inner))
+
+
+@loop
+def hardswish(x: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = x[i] * min(max(x[i] + like(x[i], 3), like(x[i], 0)), like(x[i], 6)) / like(x[i], 6)
+
+
+@loop
+def hardswish_backward(g: Any, x: Any, out: Any) -> None:
+    for i in prange(x.size):
+        slope = x[i] / like(x[i], 3) + like(x[i], 0.5) if x[i] < 3 else like(x[i], 1)
+        out[i] = like(x[i], 0) if x[i] <= -3 else at(g, i) * slope
+
+
+@loop
+def softplus(x: Any, beta: Any, threshold: Any, out: Any) -> None:
+    for i in prange(x.size):
+        scaled = x[i] * beta
+        found = (max(scaled, like(scaled, 0)) + log1p_of(decay(-abs(scaled)))) / beta
+        out[i] = x[i] if scaled > threshold else found
+
+
+@loop
+def softplus_backward(g: Any, x: Any, beta: Any, threshold: Any, out: Any) -> None:
+    for i in prange(x.size):
+        scaled = x[i] * beta
+        out[i] = at(g, i) if scaled > threshold else at(g, i) * sigmoid_of(scaled)
+
+
+@loop
+def logsigmoid(x: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = min(x[i], like(x[i], 0)) - log1p_of(decay(-abs(x[i])))
+
+
+@loop
+def mish(x: Any, out: Any) -> None:
+    # tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2); beyond 20 it is 1.
+    for i in prange(x.size):
+        e = exp_of(min(x[i], like(x[i], 20)))
+        n = e * (e + like(e, 2))
+        out[i] = x[i] * (n / (n + like(e, 2)))
+
+
+@loop
+def mish_backward(g: Any, x: Any, out: Any) -> None:
+    for i in prange(x.size):
+        one = like(x[i], 1)
+        e = exp_of(min(x[i], like(x[i], 20)))
+        n = e * (e + like(e, 2))
+        share = n / (n + like(e, 2))
+        out[i] = at(g, i) * (share + x[i] * (e / (one + e)) * (one - share * share))
+
+
+# -- Losses: the loss of each element, and its slope times a number --------------------------------------------------------
+
+
+@loop
+def square_of_gap(x: Any, y: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = (x[i] - y[i]) * (x[i] - y[i])
+
+
+@loop
+def scaled_gap(x: Any, y: Any, scale: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = (x[i] - y[i]) * scale
+
+
+@loop
+def smooth_gap(x: Any, y: Any, beta: Any, out: Any) -> None:
+    for i in prange(x.size):
+        size, half = abs(x[i] - y[i]), like(x[i], 0.5)
+        out[i] = half * size * size / beta if size < beta else size - half * beta
+
+
+@loop
+def smooth_gap_backward(x: Any, y: Any, beta: Any, scale: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = min(max((x[i] - y[i]) / beta, like(x[i], -1)), like(x[i], 1)) * scale
+
+
+@loop
+def logit_loss(x: Any, y: Any, out: Any) -> None:
+    for i in prange(x.size):
+        softplus_of_minus = log1p_of(decay(-abs(x[i]))) + max(-x[i], like(x[i], 0))
+        out[i] = (like(x[i], 1) - y[i]) * x[i] + softplus_of_minus
+
+
+@loop
+def logit_loss_backward(x: Any, y: Any, scale: Any, out: Any) -> None:
+    for i in prange(x.size):
+        out[i] = (sigmoid_of(x[i]) - y[i]) * scale
+
+
+# -- In place: what is read and written at once is one argument, or lanes could not run side by side ---------------------
+
+
+@loop
+def add_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] += y[i]
+
+
+@loop
+def add_number_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] += y
+
+
+@loop
+def add_scaled_into(x: Any, y: Any, scale: Any) -> None:
+    for i in prange(x.size):
+        x[i] += scale * y[i]
+
+
+@loop
+def multiply_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] *= y[i]
+
+
+@loop
+def multiply_number_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] *= y
+
+
+@loop
+def subtract_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] -= y[i]
+
+
+@loop
+def divide_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] /= y[i]
+
+
+@loop
+def divide_number_into(x: Any, y: Any) -> None:
+    for i in prange(x.size):
+        x[i] /= y
 
 
 # -- Filling and copying -------------------------------------------------------------------------------------------------

@@ -1,65 +1,15 @@
-"""Loops of running sums and products along the middle axis of arrays (before, axis, after).
-
-As in PyTorch sums and products of float32 are kept in float64 on the way.
-"""
+"""Loops of recurrences along the middle axis of arrays (before, axis, after)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy
 from numba import prange
 
 from .compile import loop
 
 #: Columns that go along together.
 COLUMNS = 64
-
-
-@loop
-def sums(x: Any, out: Any, backward: Any) -> None:
-    """``out[:, k] = x[:, 0] + … + x[:, k]``; ``backward``: from the far end."""
-    size, after = x.shape[1], x.shape[2]
-    parts = (after + COLUMNS - 1) // COLUMNS
-    for job in prange(x.shape[0] * parts):
-        a, first = job // parts, job % parts * COLUMNS
-        width = min(COLUMNS, after - first)
-        if width == 1:
-            one = 0.0
-            for step in range(size):
-                k = size - 1 - step if backward else step
-                one += x[a, k, first]
-                out[a, k, first] = one
-        else:
-            total = numpy.zeros(width)
-            for step in range(size):
-                k = size - 1 - step if backward else step
-                given, made = x[a, k, first : first + width], out[a, k, first : first + width]
-                for b in range(width):
-                    total[b] += given[b]
-                    made[b] = total[b]
-
-
-@loop
-def products(x: Any, out: Any) -> None:
-    """``out[:, k] = x[:, 0] * … * x[:, k]``."""
-    after = x.shape[2]
-    parts = (after + COLUMNS - 1) // COLUMNS
-    for job in prange(x.shape[0] * parts):
-        a, first = job // parts, job % parts * COLUMNS
-        width = min(COLUMNS, after - first)
-        if width == 1:
-            one = 1.0
-            for k in range(x.shape[1]):
-                one *= x[a, k, first]
-                out[a, k, first] = one
-        else:
-            total = numpy.ones(width)
-            for k in range(x.shape[1]):
-                given, made = x[a, k, first : first + width], out[a, k, first : first + width]
-                for b in range(width):
-                    total[b] *= given[b]
-                    made[b] = total[b]
 
 
 @loop

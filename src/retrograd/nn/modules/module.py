@@ -6,6 +6,7 @@ Attributes, the tree of modules, conversion, and the call stand here; the state 
 from __future__ import annotations
 
 import importlib
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -571,6 +572,11 @@ class Module(Stateful):
         if isinstance(reduced, tuple) and cls.__module__.startswith("torch.") and reduced[1] == (cls,):
             return (blank, ("retrograd" + cls.__module__.removeprefix("torch"), cls.__name__), *reduced[2:])
         return reduced
+
+
+for _name, _function in vars(Stateful).items():  # as which errors name them
+    if isinstance(_function, types.FunctionType):
+        _function.__qualname__ = f"Module.{_name}"
 
 
 def blank(place: str, name: str) -> Any:

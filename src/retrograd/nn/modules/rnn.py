@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...core.where import warn
-from ...ops import recurrent
 from ...ops.create import empty, zeros
-from ...ops.table import FUNCTIONS
+from ...ops.table import of_package
 from .. import init
 from ..parameter import Parameter
 from ..sequences import PackedSequence
@@ -146,7 +145,7 @@ class RNNBase(Module):
             )
         states = self._first_states(hx, data, batch, alone, packed, order)
         shared = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
-        of_kind = FUNCTIONS[self.mode.lower()]
+        of_kind = of_package(self.mode.lower())  # as users have it, who may override it
         state = states if self.mode == "LSTM" else states[0]
         if packed:
             out, *lasts = of_kind(data, sizes, state, self._flat_weights, *shared)
@@ -347,14 +346,14 @@ class RNNCell(RNNCellBase):
     def _step(self, input: Tensor, state: Any) -> Any:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        cell = recurrent.rnn_tanh_cell if self.nonlinearity == "tanh" else recurrent.rnn_relu_cell
+        cell = of_package(f"rnn_{self.nonlinearity}_cell")
         return cell(input, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
 class LSTMCell(RNNCellBase):
     """One step of an :class:`LSTM`: from ``input`` and ``(hidden, cell)`` to the new pair."""
 
-    function = staticmethod(recurrent.lstm_cell)
+    function = staticmethod(of_package("lstm_cell"))
     states = 2
 
     def __init__(
@@ -366,7 +365,7 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a :class:`GRU`."""
 
-    function = staticmethod(recurrent.gru_cell)
+    function = staticmethod(of_package("gru_cell"))
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

@@ -73,6 +73,7 @@ def clip_grad_norm_(
     >>> torch.nn.utils.clip_grad_norm_(w, 1.0), w.grad
     (tensor(5.), tensor([0.6000, 0.8000]))
     """
+    max_norm = float(max_norm)
     if not isinstance(parameters, Tensor):
         was_generator = isinstance(parameters, types.GeneratorType)
         parameters = list(parameters)

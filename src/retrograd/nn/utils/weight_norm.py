@@ -7,17 +7,14 @@ from typing import Any
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
 from ...core.where import warn
-from ...ops.reduce import vector_norm
+from ...ops.memory import norm_except_dim as norm
 from ..modules.module import Module
 from ..parameter import Parameter
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     """The norm over all dimensions but ``dim`` (None or -1: over all), which stay with size 1."""
-    if dim is None or dim == -1:
-        return vector_norm(v)
-    others = [each for each in range(v.dim()) if each != dim % v.dim()]
-    return vector_norm(v, dim=others, keepdim=True) if others else v.abs()
+    return norm(v, 2, -1 if dim is None else dim)
 
 
 def weight_of(v: Tensor, g: Tensor, dim: int | None) -> Tensor:

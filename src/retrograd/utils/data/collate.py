@@ -12,7 +12,7 @@ import numpy
 from ...core import dtypes
 from ...core.tensor import Tensor
 from ...ops.data import as_tensor, tensor
-from ...ops.join import stack
+from ...ops.table import of_package
 
 _TEXT = re.compile("[SaUO]")  # NumPy's dtypes of text and objects
 _UNFIT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -79,7 +79,7 @@ def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
     """Tensors stacked."""
-    return stack(list(batch), 0)
+    return of_package("stack")(list(batch), 0)  # as users have it: samples may be of a class of their own
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:

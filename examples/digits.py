@@ -1,0 +1,119 @@
+"""Handwritten digits told apart by a small convolutional network: modules, Adam, a DataLoader, a checkpoint.
+
+    retrograd run examples/digits.py [--epochs 12] [--resume digits.pt]
+
+Reads the 1797 digits of 8 x 8 pixels that come with scikit-learn, keeps 360 of them for the test, prints a line an
+epoch, and draws the curves and the digits it took for others (digits.png). Ctrl-C leaves digits.pt, to go on from.
+Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from matplotlib import pyplot
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset, random_split
+from tqdm import tqdm
+
+
+class Network(nn.Module):
+    """Two convolutions, a pooling, two linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+        )
+        self.head = nn.Sequential(
+            nn.Flatten(), nn.Linear(32 * 4 * 4, 64), nn.ReLU(), nn.Dropout(0.25), nn.Linear(64, 10)
+        )
+
+    def forward(self, images):
+        return self.head(self.features(images))
+
+
+def load():
+    """Images (1797, 1, 8, 8) between 0 and 1 with their digits, parted into training and test."""
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
+    labels = torch.tensor(digits.target)
+    return random_split(TensorDataset(images, labels), [1437, 360], generator=torch.Generator().manual_seed(1))
+
+
+def accuracy(model, data):
+    """The share of ``data`` that the model names rightly, and what it said of each."""
+    model.eval()
+    images, labels = next(iter(DataLoader(data, batch_size=len(data))))
+    with torch.no_grad():
+        said = model(images).argmax(1)
+    return (said == labels).float().mean().item(), images, labels, said
+
+
+def draw(curves, images, labels, said, file):
+    """The loss of every step, the accuracy of every epoch, and up to eight digits that were taken for others."""
+    wrong = (said != labels).nonzero()[:8, 0].tolist()
+    figure = pyplot.figure(figsize=(9, 3))
+    left, middle = figure.add_subplot(1, 3, 1), figure.add_subplot(1, 3, 2)
+    left.plot(curves["loss"], linewidth=0.6)
+    left.set(yscale="log", title="loss", xlabel="step")
+    middle.plot(range(1, len(curves["accuracy"]) + 1), curves["accuracy"])
+    middle.set(title="accuracy on the test", xlabel="epoch")
+    for place, index in enumerate(wrong):
+        cell = figure.add_subplot(2, 12, 9 + place % 4 + 12 * (place // 4))
+        cell.imshow(images[index, 0], cmap="gray_r")
+        cell.set_title(f"{labels[index]}: {said[index]}?", fontsize=7)
+        cell.axis("off")
+    figure.tight_layout()
+    figure.savefig(file, dpi=90)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--epochs", type=int, default=12)
+    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
+    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    chosen = options.parse_args()
+
+    torch.manual_seed(0)
+    training, test = load()
+    model = Network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    curves, begun = {"loss": [], "accuracy": []}, 0
+    if chosen.resume:
+        kept = torch.load(chosen.resume)
+        model.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+        curves, begun = kept["curves"], kept["epoch"]
+    loader = DataLoader(training, batch_size=64, shuffle=True)
+    print(f"{len(training)} digits to learn from, {sum(each.numel() for each in model.parameters())} weights")
+    start, epoch = time.perf_counter(), begun
+    try:
+        for epoch in range(begun, chosen.epochs):
+            model.train()
+            for images, labels in tqdm(loader, desc=f"epoch {epoch + 1}", leave=False):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(images), labels)
+                loss.backward()
+                optimizer.step()
+                curves["loss"].append(loss.item())
+            right, *shown = accuracy(model, test)
+            curves["accuracy"].append(right)
+            mean = sum(curves["loss"][-len(loader) :]) / len(loader)
+            print(f"epoch {epoch + 1:2d}   loss {mean:.3f}   right {100 * right:.1f} %")
+    except KeyboardInterrupt:
+        file = chosen.folder / "digits.pt"
+        kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "curves": curves, "epoch": epoch}
+        torch.save(kept, file)
+        print(f"\nstopped in epoch {epoch + 1}; go on with --resume {file}")
+        return
+    print(f"{time.perf_counter() - start:.1f} seconds")
+    if chosen.epochs > begun:
+        draw(curves, *shown, chosen.folder / "digits.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A Gaussian process on the carbon dioxide of Mauna Loa: finds its own scales, and says how sure it is.
+
+    retrograd run examples/gaussian_process.py [--steps 60]
+
+The covariance is a sum of a slow rise, a yearly breath that changes its form and noise (as in Rasmussen and Williams,
+Gaussian Processes for Machine Learning, 5.4.3). Its eight scales are found by maximising the marginal likelihood: a
+Cholesky factorisation of the covariance of all months up to 1985, and the gradients through it, for Adam. Then it
+forecasts the months after, with its doubt, and draws them beside what was measured (gaussian_process.png). Ctrl-C ends
+the search, and the forecast is made from what was found.
+Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+"""
+
+import argparse
+import csv
+import math
+import time
+from pathlib import Path
+
+import torch
+from matplotlib import pyplot
+from tqdm import tqdm
+
+RECORD = Path(__file__).resolve().parent / "data" / "mauna_loa_co2.csv"
+UNTIL = 1985.0
+#: Where the search begins: sizes in ppm, lengths in years.
+BEGIN = {
+    "size of the rise": 30.0, "length of the rise": 30.0, "size of the breath": 1.0, "its form lasts": 30.0,
+    "its roughness": 1.0, "size of what else": 1.0, "length of what else": 1.0, "noise": 1.0,
+}  # fmt: skip
+
+
+def load():
+    """The months of the record, as years with a fraction, and the means of the air (ppm)."""
+    with RECORD.open(encoding="utf-8") as lines:
+        rows = [(int(row["year"]), int(row["month"]), float(row["co2_ppm"])) for row in csv.DictReader(lines)]
+    year, month, level = torch.tensor(rows, dtype=torch.float64).unbind(1)
+    return year + (month - 0.5) / 12, level
+
+
+def covariance(logs, a, b):
+    """How the means of the times ``a`` and ``b`` vary together, without the noise."""
+    rise, rise_length, breath, lasting, rough, rest, rest_length, _ = logs.exp()
+    apart = a[:, None] - b[None, :]
+    return (
+        rise**2 * torch.exp(-0.5 * (apart / rise_length) ** 2)
+        + breath**2 * torch.exp(-0.5 * (apart / lasting) ** 2 - 2 * (torch.sin(math.pi * apart) / rough) ** 2)
+        + rest**2 * torch.exp(-0.5 * (apart / rest_length) ** 2)
+    )
+
+
+def factor(logs, t):
+    """The Cholesky factor of the covariance of what was measured."""
+    return torch.linalg.cholesky(
+        covariance(logs, t, t) + (logs[-1].exp() ** 2 + 1e-6) * torch.eye(len(t), dtype=t.dtype)
+    )
+
+
+def surprise(logs, t, y):
+    """Minus the logarithm of the marginal likelihood."""
+    lower = factor(logs, t)
+    weights = torch.cholesky_solve(y[:, None], lower)[:, 0]
+    return 0.5 * y @ weights + lower.diagonal().log().sum() + 0.5 * len(t) * math.log(2 * math.pi)
+
+
+def forecast(logs, t, y, new):
+    """The mean and the doubt (one standard deviation) at new times."""
+    lower = factor(logs, t)
+    across = covariance(logs, t, new)
+    mean = across.T @ torch.cholesky_solve(y[:, None], lower)[:, 0]
+    known = torch.linalg.solve_triangular(lower, across, upper=False).square().sum(0)
+    return mean, (covariance(logs, new[:1], new[:1])[0, 0] - known + logs[-1].exp() ** 2).sqrt()
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--steps", type=int, default=80)
+    options.add_argument("--folder", type=Path, default=Path(), help="where the picture goes")
+    chosen = options.parse_args()
+
+    times, levels = load()
+    past = times < UNTIL
+    t, mean = times[past], levels[past].mean()
+    y = levels[past] - mean
+    logs = torch.tensor([math.log(each) for each in BEGIN.values()], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([logs], lr=0.05)
+    losses = []
+    print(f"{len(t)} months to learn from, {len(times) - len(t)} to foretell")
+    start = time.perf_counter()
+    try:
+        for step in tqdm(range(chosen.steps), leave=False):
+            optimizer.zero_grad()
+            loss = surprise(logs, t, y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+            if (step + 1) % 20 == 0:
+                tqdm.write(f"step {step + 1:3d}   surprise {losses[-1]:.1f}")
+    except KeyboardInterrupt:
+        print(f"\nstopped after {len(losses)} steps; the forecast is made from what was found")
+    print(f"{time.perf_counter() - start:.1f} seconds")
+    for name, begun, value in zip(BEGIN, BEGIN.values(), logs.exp().tolist(), strict=True):
+        print(f"  {name:20s} {begun:7.2f} -> {value:7.2f}")
+    with torch.no_grad():
+        said, doubt = forecast(logs, t, y, times[~past])
+    said, truth = said + mean, levels[~past]
+    inside = ((said - truth).abs() < 2 * doubt).double().mean().item()
+    for years in (1, 5, 20):
+        near = times[~past] < UNTIL + years
+        print(f"first {years:2d} years foretold: off by {(said - truth)[near].square().mean().sqrt().item():.2f} ppm")
+    print(f"measured within two standard deviations: {100 * inside:.0f} %")
+
+    figure, axes = pyplot.subplots(figsize=(8, 3.2))
+    axes.plot(times, levels, "k.", markersize=1.5, label="measured")
+    axes.plot(times[~past], said, label="foretold")
+    axes.fill_between(times[~past], said - 2 * doubt, said + 2 * doubt, alpha=0.3)
+    axes.axvline(UNTIL, color="gray", linewidth=0.5)
+    axes.set(title="carbon dioxide, ppm")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(chosen.folder / "gaussian_process.png", dpi=90)
+
+
+if __name__ == "__main__":
+    main()

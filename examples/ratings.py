@@ -1,0 +1,102 @@
+"""Who would like what: ratings filled in by matrix factorisation, from a tenth of them.
+
+    retrograd run examples/ratings.py [--epochs 30] [--resume ratings.pt]
+
+300 people and 200 films, each with a hidden taste of three numbers; people rate the films they happen to see, with some
+whim. The model knows none of that: it learns a vector and a leaning for each person and each film (two embeddings) from
+the ratings it is shown, and is judged by others. Draws what it says beside what people said (ratings.png); Ctrl-C leaves
+ratings.pt, to go on from. Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from matplotlib import pyplot
+from torch import nn
+from tqdm import tqdm
+
+PEOPLE, FILMS, TASTES, WHIM = 300, 200, 3, 0.3
+
+
+class Factors(nn.Module):
+    """A rating as a product of two vectors and two leanings."""
+
+    def __init__(self):
+        super().__init__()
+        self.person, self.film = nn.Embedding(PEOPLE, TASTES), nn.Embedding(FILMS, TASTES)
+        self.leaning, self.fame = nn.Embedding(PEOPLE, 1), nn.Embedding(FILMS, 1)
+        self.mean = nn.Parameter(torch.zeros(()))
+        for each in (self.person, self.film, self.leaning, self.fame):
+            nn.init.normal_(each.weight, std=0.1)
+
+    def forward(self, person, film):
+        together = (self.person(person) * self.film(film)).sum(1)
+        return self.mean + self.leaning(person)[:, 0] + self.fame(film)[:, 0] + together
+
+
+def society():
+    """Who saw what (all pairs in a random order), and how it was rated."""
+    tastes, films = torch.randn(PEOPLE, TASTES), torch.randn(FILMS, TASTES)
+    pairs = torch.randperm(PEOPLE * FILMS)
+    person, film = pairs // FILMS, pairs % FILMS
+    liked = (tastes[person] * films[film]).sum(1) / TASTES**0.5
+    return person, film, 3 + 0.7 * liked + WHIM * torch.randn(len(pairs))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--epochs", type=int, default=30)
+    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
+    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    chosen = options.parse_args()
+
+    torch.manual_seed(0)
+    person, film, rating = society()
+    shown = len(rating) // 10
+    model = Factors()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02, weight_decay=1e-3)
+    errors = []
+    if chosen.resume:
+        kept = torch.load(chosen.resume)
+        model.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+        errors = kept["errors"]
+    print(f"{shown} ratings of {len(rating)} are shown; the whim of people, which nobody can guess, is {WHIM}")
+    start = time.perf_counter()
+    try:
+        for epoch in tqdm(range(len(errors), chosen.epochs), leave=False):
+            for batch in torch.randperm(shown).split(256):
+                optimizer.zero_grad()
+                loss = F.mse_loss(model(person[batch], film[batch]), rating[batch])
+                loss.backward()
+                optimizer.step()
+            with torch.no_grad():
+                said = model(person, film)
+                both = [
+                    (said - rating)[part].square().mean().sqrt().item() for part in (slice(shown), slice(shown, None))
+                ]
+            errors.append(both)
+            if (epoch + 1) % 5 == 0:
+                tqdm.write(f"epoch {epoch + 1:2d}   off by {both[0]:.3f} where it was told, by {both[1]:.3f} elsewhere")
+    except KeyboardInterrupt:
+        file = chosen.folder / "ratings.pt"
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "errors": errors}, file)
+        print(f"\nstopped after epoch {len(errors)}; go on with --resume {file}")
+        return
+    print(f"{time.perf_counter() - start:.1f} seconds")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
+    left.plot(errors, label=["told", "not told"])
+    left.axhline(WHIM, color="gray", linestyle=":")
+    left.set(title="error (dotted: whim)", xlabel="epoch")
+    left.legend()
+    right.plot(rating[shown::50], said[shown::50], ".", markersize=2)
+    right.set(title="ratings it was not told", xlabel="people said", ylabel="it says")
+    figure.tight_layout()
+    figure.savefig(chosen.folder / "ratings.png", dpi=90)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A variational autoencoder: presses each handwritten digit into four numbers, and makes up digits from others.
+
+    retrograd run examples/variational.py [--epochs 30] [--resume variational.pt]
+
+The encoder gives a normal distribution over the four numbers, a draw from it (torch.distributions, rsample) goes
+through the decoder, and both learn by the evidence lower bound (Kingma and Welling 2013, arXiv:1312.6114). Reads the
+digits that come with scikit-learn; draws a walk between two digits and fresh ones (variational.png). Ctrl-C leaves
+variational.pt, to go on from. Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from matplotlib import pyplot
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.distributions import Normal, kl_divergence
+from tqdm import tqdm
+
+NUMBERS, HIDDEN, BATCH = 4, 128, 64
+
+
+class Autoencoder(nn.Module):
+    """64 pixels to a distribution over NUMBERS numbers and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(64, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 2 * NUMBERS))
+        self.decoder = nn.Sequential(nn.Linear(NUMBERS, HIDDEN), nn.SiLU(), nn.Linear(HIDDEN, 64))
+
+    def encode(self, images):
+        mean, spread = self.encoder(images).chunk(2, 1)
+        return Normal(mean, F.softplus(spread) + 1e-3)
+
+    def forward(self, images):
+        """The two terms of the bound, for each image: how badly it is told, how much is told."""
+        code = self.encode(images)
+        odds = self.decoder(code.rsample())
+        told = F.binary_cross_entropy_with_logits(odds, images, reduction="none").sum(1)
+        return told, kl_divergence(code, Normal(0.0, 1.0)).sum(1)
+
+
+@torch.no_grad()
+def draw(model, images, losses, file):
+    """The curve, a walk from one digit to another, and digits from random numbers."""
+    ends = model.encode(images[:2]).mean
+    walk = torch.sigmoid(model.decoder(torch.lerp(ends[0], ends[1], torch.linspace(0, 1, 10)[:, None])))
+    fresh = torch.sigmoid(model.decoder(torch.randn(40, NUMBERS)))
+    rows = torch.cat([walk, fresh]).view(5, 10, 8, 8).permute(0, 2, 1, 3).reshape(40, 80)
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
+    left.plot(losses)
+    left.set(title="bound, in nats an image", xlabel="epoch")
+    right.imshow(rows, cmap="gray_r")
+    right.axhline(7.5, color="red", linewidth=0.5)
+    right.set(title="a walk between two digits; made up", xticks=[], yticks=[])
+    figure.tight_layout()
+    figure.savefig(file, dpi=90)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--epochs", type=int, default=30)
+    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
+    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    chosen = options.parse_args()
+
+    torch.manual_seed(0)
+    images = torch.tensor(load_digits().data, dtype=torch.float32) / 16
+    model = Autoencoder()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses = []
+    if chosen.resume:
+        kept = torch.load(chosen.resume)
+        model.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+        losses = kept["losses"]
+    print(f"{len(images)} digits of {images.shape[1]} pixels, each to be told by {NUMBERS} numbers")
+    start = time.perf_counter()
+    try:
+        for epoch in range(len(losses), chosen.epochs):
+            total = torch.zeros(2)
+            for batch in tqdm(torch.randperm(len(images)).split(BATCH), desc=f"epoch {epoch + 1}", leave=False):
+                optimizer.zero_grad()
+                told, kept = model(images[batch])
+                loss = (told + kept).mean()
+                loss.backward()
+                optimizer.step()
+                total += torch.stack([told.sum(), kept.sum()]).detach()
+            told, code = (total / len(images)).tolist()
+            losses.append(told + code)
+            if (epoch + 1) % 5 == 0:
+                print(f"epoch {epoch + 1:2d}   bound {told + code:.2f} = image {told:.2f} + code {code:.2f} nats")
+    except KeyboardInterrupt:
+        file = chosen.folder / "variational.pt"
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "losses": losses}, file)
+        print(f"\nstopped in epoch {len(losses) + 1}; go on with --resume {file}")
+        return
+    print(f"{time.perf_counter() - start:.1f} seconds")
+    draw(model, images, losses, chosen.folder / "variational.png")
+
+
+if __name__ == "__main__":
+    main()

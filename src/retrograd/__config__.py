@@ -1,0 +1,28 @@
+"""How this was built, as ``torch.__config__``: the NumPy below it, and its linear algebra."""
+
+from __future__ import annotations
+
+import numpy
+
+from .core import threads
+from .version import OWN, PYTORCH
+
+
+def show() -> str:
+    """What is below, one line each."""
+    built = numpy.show_config("dicts")
+    blas = built["Build Dependencies"]["blas"]
+    lines = [
+        f"retrograd {OWN}, with the names of PyTorch {PYTORCH}, built with:",
+        f"  - NumPy {numpy.__version__}",
+        f"  - BLAS and LAPACK: {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parallel_info() -> str:
+    """How many threads calculate."""
+    return (
+        f"retrograd/Parallel:\n\tget_num_threads() : {threads.get_num_threads()}\n"
+        f"\tget_num_interop_threads() : {threads.get_num_interop_threads()}\n"
+    )

@@ -1,0 +1,9 @@
+"""What programs say to the second half of PyTorch's compiler, as ``torch._inductor``: its settings; nothing is compiled."""
+
+from __future__ import annotations
+
+from ..core.absent import absent, listed
+from . import config
+
+__all__ = ["config"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

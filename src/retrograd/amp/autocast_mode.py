@@ -1,0 +1,412 @@
+"""``autocast``: a block in which products calculate in short floats, and what needs precision in float32.
+
+Which operations do what is PyTorch's list for the CPU and, on a GPU, for CUDA. How functions come to do it while such a
+block is entered, and cost nothing otherwise, says Note [Detours] in ``redirect.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+from .. import cuda, linalg
+from .. import fft as fft_module
+from ..core import devices, dtypes
+from ..core.absent import absent, listed
+from ..core.dtypes import dtype, float32, float64
+from ..core.kinds import kind_of
+from ..core.modes import recording
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..nn import functional
+from ..ops.table import FUNCTIONS, METHODS
+from .redirect import Detour, Detours, behind
+
+#: What PyTorch calculates in the short dtype …
+LOWER = """
+    __matmul__ __rmatmul__ addbmm addmm affine_grid affine_grid_generator baddbmm bmm conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d linalg.vecdot linear lstm matmul mm prelu rnn_relu rnn_tanh
+    scaled_dot_product_attention"""
+#: … in float32 …
+FULL = """
+    adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d binary_cross_entropy
+    binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss cross_entropy
+    ctc_loss fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d
+    fractional_max_pool3d_with_indices geqrf grid_sample grid_sampler hinge_embedding_loss huber_loss inverse kl_div l1_loss
+    linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
+    linalg.householder_product linalg.inv linalg.inv_ex linalg.lstsq linalg.matrix_rank linalg.qr linalg.solve linalg.svd
+    linalg.svdvals linalg.tensorinv linalg.tensorsolve lu lu_solve margin_ranking_loss max_pool3d max_unpool1d
+    max_unpool2d max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pad
+    pca_lowrank pinverse poisson_nll_loss polar prod qr quantile smooth_l1_loss soft_margin_loss stft svd svd_lowrank trace
+    triangular_solve triplet_margin_loss view_as_complex"""
+#: … if called in a certain way …
+ONLY_IF: dict[str, Callable[..., bool]] = {
+    "lstm": lambda *args, **kwargs: not isinstance(args[1], Tensor),  # packed sequences keep their dtype
+    "max_pool3d": lambda *args, **kwargs: not (args[6] if len(args) > 6 else kwargs.get("return_indices", False)),
+    "pad": lambda *args, **kwargs: (args[2] if len(args) > 2 else kwargs.get("mode", "")) in ("reflect", "replicate"),
+}
+#: … and in the widest of the dtypes that it is given.
+WIDEST = "cat index_copy stack"
+
+_DEVICES = ("cpu", "cuda", "mps", "xpu", "mtia", "hpu", "maia", "xla", "ipu")
+
+
+_on: ContextVar[frozenset[str]] = ContextVar("autocast", default=frozenset())
+_dtypes: ContextVar[dict[str, dtype] | None] = ContextVar("autocast_dtypes", default=None)
+_keeps: ContextVar[bool] = ContextVar("autocast_cache", default=True)
+#: Leaves and what they were cast to, for the outermost block.
+_kept: ContextVar[dict[Any, tuple[Tensor, Tensor]] | None] = ContextVar("autocast_kept", default=None)
+
+
+# -- What the functions do within a block -----------------------------------------------------------------------------
+
+
+def _lower(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
+    return short
+
+
+def _full(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
+    return float32
+
+
+def _widest(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
+    return float32 if any(each.dtype is float32 for each in found) else short
+
+
+def _detour(rule: Callable[..., dtype]) -> Callable[..., Any]:
+    """What is done in place of a function: convert its tensors by ``rule``, and call it with autocast off."""
+
+    def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        on, only_if = _on.get(), ONLY_IF.get(plain.__name__)
+        if not on or kwargs.get("out") is not None or (only_if is not None and not only_if(*args, **kwargs)):
+            return plain(*args, **kwargs)
+        found: list[Tensor] = []
+        for each in (*args, *kwargs.values()):
+            _gather(each, found)
+        kind = "cuda" if any(each.is_cuda for each in found) else "cpu"
+        if kind not in on:
+            return plain(*args, **kwargs)
+        short = get_autocast_dtype(kind)
+        chosen = [each for each in found if _eligible(each)]
+        before = _on.set(on - {kind})
+        try:
+            return plain(
+                *[_converted(each, rule, chosen, short) for each in args],
+                **{name: _converted(each, rule, chosen, short) for name, each in kwargs.items()},
+            )
+        finally:
+            _on.reset(before)
+
+    return detour
+
+
+def _gather(value: Any, found: list[Tensor]) -> None:
+    if isinstance(value, Tensor):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _gather(each, found)
+
+
+def _eligible(x: Tensor) -> bool:
+    return x.dtype.is_floating_point and x.dtype is not float64
+
+
+def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], short: dtype) -> Any:
+    if isinstance(value, Tensor):
+        if not _eligible(value):
+            return value
+        target = rule(value, found, short)
+        return value if value.dtype is target else _cast(value, target)
+    if isinstance(value, (list, tuple)) and any(isinstance(each, (Tensor, list, tuple)) for each in value):
+        return type(value)([_converted(each, rule, found, short) for each in value])
+    return value
+
+
+def _cast(x: Tensor, target: dtype) -> Tensor:
+    """``x`` in another dtype; leaves that need gradients are cast once in a block, as they are weights."""
+    kept = _kept.get()
+    worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
+    if kept is None or not worth or not _keeps.get() or not recording():
+        return x.to(target)
+    key = id(x), target
+    if key not in kept:
+        kept[key] = x, x.to(target)
+    return kept[key][1]
+
+
+def _everything(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
+    """A detour for every function that has one of the names."""
+    made = []
+    for name in names.split():
+        space, _, last = name.rpartition(".")
+        places: list[Any] = [FUNCTIONS.get(last), METHODS.get(last), vars(functional).get(last)]
+        if space:
+            places = [FUNCTIONS.get(f"linalg_{last}"), METHODS.get(f"linalg_{last}"), vars(linalg).get(last)]
+        for place in filter(None, places):
+            for function in behind(_surface(place)):
+                if id(function) not in seen and isinstance(function, FunctionType):
+                    seen.add(id(function))
+                    made.append(Detour(function, detour))
+    return made
+
+
+def _surface(function: Any) -> Any:
+    """What a guarded function guards."""
+    target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
+    return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
+
+
+def _make() -> list[Detour]:
+    fourier = " ".join(name for name in fft_module.__all__ if not name.endswith(("freq", "shift")))
+    seen: set[int] = set()
+    made = _everything(LOWER, _detour(_lower), seen) + _everything(WIDEST, _detour(_widest), seen)
+    made += _everything(FULL, _detour(_full), seen)
+    for name in fourier.split():
+        for function in behind(_surface(vars(fft_module)[name])):
+            if id(function) not in seen:
+                seen.add(id(function))
+                made.append(Detour(function, _detour(_full)))
+    return made
+
+
+DETOURS = Detours(_make)
+
+
+# -- The state --------------------------------------------------------------------------------------------------------
+
+
+def _device(device_type: Any) -> str:
+    if not isinstance(device_type, str):
+        raise TypeError(f"argument 'device_type' must be str, not {kind_of(device_type)}")
+    return devices.device(device_type).type
+
+
+def _switch(kind: str, enabled: bool) -> None:
+    before = _on.get()
+    _on.set(before | {kind} if enabled else before - {kind})
+    if (kind in before) != enabled:
+        DETOURS.want(1 if enabled else -1)
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether ``autocast`` is on for a kind of device."""
+    return _device(device_type) in _on.get()
+
+
+def set_autocast_enabled(*args: Any) -> None:
+    """Switch ``autocast`` on or off for a kind of device: ``set_autocast_enabled("cpu", True)``."""
+    kind, enabled = args if len(args) == 2 else ("cuda", *args)
+    _switch(_device(kind), enabled)
+
+
+def get_autocast_dtype(device_type: str) -> dtype:
+    """The short dtype of ``autocast`` for a kind of device: bfloat16 on the CPU, float16 elsewhere, if none was set."""
+    kind = _device(device_type)
+    return (_dtypes.get() or {}).get(kind, dtypes.bfloat16 if kind in ("cpu", "hpu", "mtia", "xla") else dtypes.float16)
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Set the short dtype for a kind of device."""
+    _dtypes.set({**(_dtypes.get() or {}), _device(device_type): dtype})
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether weights are cast once in a block."""
+    return _keeps.get()
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Have weights cast once in a block, or each time."""
+    _keeps.set(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget what weights were cast to."""
+    kept = _kept.get()
+    if kept is not None:
+        kept.clear()
+
+
+def _old(name: str, new: str) -> None:
+    warn(f"torch.{name} is deprecated. Please use torch.{new} instead.", DeprecationWarning)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """``is_autocast_enabled("cpu")``, by its old name."""
+    _old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """``set_autocast_enabled("cpu", enabled)``, by its old name."""
+    _old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    """``get_autocast_dtype("cpu")``, by its old name."""
+    _old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """``set_autocast_dtype("cpu", dtype)``, by its old name."""
+    _old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    """``get_autocast_dtype("cuda")``, by its old name."""
+    _old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """``set_autocast_dtype("cuda", dtype)``, by its old name."""
+    _old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether there is an ``autocast`` for a kind of device, be there such a device or not."""
+    return _device(device_type) in _DEVICES
+
+
+class autocast:
+    """A block, or as a decorator a function, in which products calculate in a short dtype.
+
+    Inside, convolutions, products of matrices and attention convert their tensors to ``dtype`` (bfloat16 on the CPU,
+    float16 on a GPU), losses and decompositions to float32; all else keeps what it is given. Weights are converted once.
+
+    Args:
+        device_type: ``"cpu"`` or ``"cuda"``, of the tensors concerned.
+        dtype: bfloat16 or float16.
+        enabled: whether anything is done at all.
+        cache_enabled: whether weights are converted only once in the block.
+
+    >>> import retrograd as torch
+    >>> x, w = torch.ones(2, 2), torch.ones(2, 2)
+    >>> with torch.autocast("cpu"):
+    ...     y = x @ w
+    >>> y.dtype, (x @ w).dtype
+    (torch.bfloat16, torch.float32)
+
+    See https://docs.pytorch.org/docs/stable/amp.html.
+    """
+
+    __module__ = "torch.amp.autocast_mode"
+
+    def __init__(
+        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        kind = devices.device(device_type).type
+        if not is_autocast_available(kind):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{kind}'")
+        self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
+        self.device = kind
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._enabled = enabled and self._possible(enabled)
+
+    def _possible(self, enabled: bool) -> bool:
+        """Whether it can be done; otherwise a warning says why not."""
+        if self.device == "cuda" and not cuda.is_available():
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
+            return False
+        if self.device == "cpu" and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
+            warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+            )
+            return False
+        return True
+
+    def __enter__(self) -> autocast:
+        self.before = getattr(self, "before", [])
+        self.before.append((self.device in _on.get(), _dtypes.get(), _keeps.get(), _kept.get()))
+        _switch(self.device, self._enabled)
+        set_autocast_dtype(self.device, self.fast_dtype)
+        _keeps.set(self._cache_enabled)
+        if _kept.get() is None:
+            _kept.set({})
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        on, chosen, keeps, kept = self.before.pop()
+        _switch(self.device, on)
+        _dtypes.set(chosen)
+        _keeps.set(keeps)
+        _kept.set(kept)
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate ``func`` so that it runs within this block."""
+
+        @functools.wraps(func)
+        def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return decorate_autocast
+
+
+def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
+    """Tensors of a nest, but float64 ones, in another dtype."""
+    if isinstance(value, Tensor):
+        return value.to(target) if _eligible(value) and value.device.type == kind else value
+    if isinstance(value, dict):
+        return {_as_dtype(key, kind, target): _as_dtype(each, kind, target) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        found = (_as_dtype(each, kind, target) for each in value)
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+    return value
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """Decorates the ``forward`` of a custom Function, which is then called with autocast on or off as its caller has it.
+
+    ``cast_inputs``: a dtype to which its tensors are converted if autocast is on; inside, it is off.
+    """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorate_fwd(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        ctx._dtype = get_autocast_dtype(device_type)
+        if cast_inputs is None:
+            ctx._fwd_used_autocast = is_autocast_enabled(device_type)
+            return fwd(*args, **kwargs)
+        used = is_autocast_enabled(device_type)
+        ctx._fwd_used_autocast = False
+        if not used:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*_as_dtype(args, device_type, cast_inputs), **_as_dtype(kwargs, device_type, cast_inputs))
+
+    return decorate_fwd
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates the ``backward`` of a custom Function, which is then called with autocast as ``forward`` was."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorate_bwd(*args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorate_bwd
+
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

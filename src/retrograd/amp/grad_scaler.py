@@ -1,0 +1,269 @@
+"""``GradScaler``: losses are multiplied so that gradients in short floats do not underflow, and gradients divided again."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .. import cuda
+from ..core import dtypes
+from ..core.absent import absent, listed
+from ..core.modes import no_grad
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..ops.compare import isfinite
+from ..ops.create import full
+
+
+class OptState(enum.Enum):
+    """How far an optimiser has come since the last ``update``."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+class GradScaler:
+    """Scales losses, looks for infinite gradients, and adjusts the scale.
+
+    After ``growth_interval`` steps without infinite gradients the scale is multiplied by ``growth_factor``; where there
+    are some, the step is left out and the scale multiplied by ``backoff_factor``.
+
+    >>> import retrograd as torch
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> optimizer, scaler = torch.optim.SGD([w], lr=0.5), torch.amp.GradScaler("cpu")
+    >>> scaler.scale(w.sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> w, scaler.get_scale()
+    (tensor([0.5000, 0.5000], requires_grad=True), 65536.0)
+
+    See https://docs.pytorch.org/docs/stable/amp.html.
+    """
+
+    __module__ = "torch.amp.grad_scaler"
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device, self._enabled = device, enabled
+        if enabled and device == "cuda" and not cuda.is_available():
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale, self._scale = init_scale, None
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval, self._tracker = growth_interval, 0
+        self._states = _fresh_states()
+
+    _scale: Tensor | None
+
+    def _known_scale(self, asking: str) -> Tensor:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {asking} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
+                "outputs) earlier in the iteration."
+            )
+        return self._scale
+
+    def scale(self, outputs: Any) -> Any:
+        """A tensor, or each tensor of a nest of lists and tuples, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            if self._scale is None:
+                self._scale = full((), float(self._init_scale), dtype=dtypes.float32, device=outputs.device)
+            return outputs * self._scale.to(outputs.device)
+        if not isinstance(outputs, Iterable):
+            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+        scaled = [self.scale(each) for each in outputs]
+        return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimiser's parameters by the scale, to clip them, say; ``step`` then does not.
+
+        Raises RuntimeError the second time before ``update``, and after ``step``.
+        """
+        if not self._enabled:
+            return
+        scale, state = self._known_scale("unscale_"), self._states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        state["infinite"] = self._unscaled(optimizer, 1.0 / float(scale), False)
+        state["stage"] = OptState.UNSCALED
+
+    def _unscaled(self, optimizer: Any, inverse: float, allow_fp16: bool) -> bool | None:
+        """Multiply gradients by ``inverse``; whether one is not finite, or None if there are no gradients."""
+        grads = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
+        if not allow_fp16 and any(each.dtype is dtypes.float16 for each in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        infinite = False
+        with no_grad():
+            for grad in grads:
+                infinite = infinite or not bool(isfinite(grad).all())
+                if inverse != 1.0:
+                    grad.mul_(inverse)
+        return infinite if grads else None
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Unscale the gradients if that has not been done, and call ``optimizer.step`` if all are finite.
+
+        Gives what that returns, or None if the step was left out. Raises RuntimeError the second time before ``update``.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._known_scale("step")
+        state = self._states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] is OptState.READY:
+            self.unscale_(optimizer)
+        if state["infinite"] is None:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        done = None if state["infinite"] else optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return done
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adjust the scale, or set it; the next iteration begins."""
+        if not self._enabled:
+            return
+        scale = self._known_scale("update")
+        if new_scale is not None:
+            self._set(scale, new_scale)
+        else:
+            found = [each["infinite"] for each in self._states.values() if each["infinite"] is not None]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            self._adjust(scale, any(found))
+        self._states = _fresh_states()
+
+    def _set(self, scale: Tensor, new_scale: Any) -> None:
+        if isinstance(new_scale, float):
+            scale.fill_(new_scale)
+            return
+        fits = isinstance(new_scale, Tensor) and new_scale.dtype is dtypes.float32 and new_scale.numel() == 1
+        if not fits or new_scale.requires_grad:
+            raise AssertionError(
+                "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                "requires_grad=False."
+            )
+        scale.copy_(new_scale.reshape(()))
+
+    def _adjust(self, scale: Tensor, infinite: bool) -> None:
+        if infinite:
+            scale.mul_(self._backoff_factor)
+            self._tracker = 0
+            return
+        self._tracker += 1
+        if self._tracker == self._growth_interval:
+            grown = scale * self._growth_factor
+            if bool(isfinite(grown)):
+                scale.copy_(grown)
+            self._tracker = 0
+
+    def get_scale(self) -> float:
+        """The scale; 1 if scaling is off."""
+        if not self._enabled:
+            return 1.0
+        return float(self._init_scale) if self._scale is None else float(self._scale)
+
+    def get_growth_factor(self) -> float:
+        """By what the scale is multiplied when it grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set by what the scale is multiplied when it grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """By what the scale is multiplied after infinite gradients."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set by what the scale is multiplied after infinite gradients."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many steps with finite gradients the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many steps with finite gradients the scale grows."""
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Whether anything is scaled."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and how it changes; empty if scaling is off."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval, "_growth_tracker": self._tracker,
+        }  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what ``state_dict`` gave."""
+        if not self._enabled:
+            return
+        if len(state_dict) == 0:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale.fill_(state_dict["scale"])
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval, self._tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _blank, (), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._states:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                    "scaler.update()."
+                )
+            state.update(_init_scale=self.get_scale(), _scale=None, _states=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._enabled:
+            self._states = _fresh_states()
+
+
+def _blank() -> GradScaler:
+    """A scaler without a state, for pickle."""
+    return GradScaler.__new__(GradScaler)
+
+
+def _fresh_states() -> dict[int, dict[str, Any]]:
+    return defaultdict(lambda: {"stage": OptState.READY, "infinite": None})
+
+
+__all__ = ["GradScaler", "OptState"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

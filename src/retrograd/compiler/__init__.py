@@ -1,0 +1,177 @@
+"""What programs say to PyTorch's compiler, as ``torch.compiler``: accepted; nothing is compiled.
+
+``torch.compile`` gives a function back as it is, and a module within an ``OptimizedModule``, as PyTorch does, so that
+programs that look for ``_orig_mod`` find it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..core.absent import absent, listed
+from ..core.tensor import Tensor
+from ..core.tree import tree_map
+from ..nn import Module
+from ..ops.data import from_numpy
+
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+class OptimizedModule(Module):
+    """A module that ``compile`` was given; it does what that does."""
+
+    __module__ = "torch._dynamo.eval_frame"
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        self._orig_mod = mod
+        object.__setattr__(self, "training", mod.training)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        return self._orig_mod(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__.get("_modules", {})
+        if name == "_orig_mod":
+            return modules["_orig_mod"]
+        return getattr(modules["_orig_mod"], name)
+
+    def __reduce__(self) -> Any:
+        return OptimizedModule, (self._orig_mod,)
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """``model``, which runs as the Python that it is; with other arguments only, a decorator.
+
+    A module comes within an :class:`OptimizedModule`. What is asked of the compiler is checked as PyTorch does.
+
+    >>> import retrograd as torch
+    >>> @torch.compile
+    ... def double(x):
+    ...     return x * 2
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, **kwargs
+        )
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if isinstance(model, Module) and not isinstance(model, OptimizedModule) and not kwargs.get("disable"):
+        return OptimizedModule(model)
+    return model
+
+
+def is_compiling() -> bool:
+    """False."""
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """False."""
+    return False
+
+
+def is_exporting() -> bool:
+    """False."""
+    return False
+
+
+def reset() -> None:
+    """Nothing: nothing is kept."""
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The compilers that there are: none."""
+    return []
+
+
+def get_default_backend() -> Any:
+    """What :func:`set_default_backend` has set."""
+    return _default[0]
+
+
+def set_default_backend(backend: Any) -> None:
+    """Kept without effect."""
+    _default[0] = "inductor" if backend is None else backend
+
+
+_default: list[Any] = ["inductor"]
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """``fn``, which is not to be compiled; as a decorator with and without parentheses."""
+    return (lambda function: function) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """``fn``."""
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """``fn``."""
+    return fn
+
+
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+    """``fn``."""
+    return (lambda function: function) if fn is None else fn
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing."""
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors that computes with ``fn``, a function of NumPy arrays."""
+
+    @functools.wraps(fn)
+    def wrap(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, (args, kwargs))
+        return tree_map(lambda x: from_numpy(x) if type(x).__name__ == "ndarray" else x, fn(*args, **kwargs))
+
+    return wrap
+
+
+class set_stance:
+    """What the compiler shall do from now on, in a block, or in a function: kept without effect."""
+
+    __module__ = "torch._dynamo.decorators"
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __call__(self, fn: Any) -> Any:
+        return fn
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
+    "set_default_backend", "set_stance", "wrap_numpy",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,160 @@
+"""GPUs, as ``torch.cuda``: truthful answers with CuPy and a GPU, and without.
+
+Without, what is only a question is answered (there is none, nothing is in use), and what needs a GPU raises PyTorch's
+error. Knows CuPy by ``core/devices.py`` only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import devices as _devices
+from ..core.absent import absent, listed
+from ..core.errors import AcceleratorError, OutOfMemoryError
+from ..ops.oldtypes import CUDA_TYPES as _TYPES
+from . import memory, random, streams
+from .memory import *  # noqa: F403 - it says itself what it exports
+from .random import *  # noqa: F403 - likewise
+from .streams import *  # noqa: F403 - likewise
+
+FloatTensor, DoubleTensor, HalfTensor = _TYPES["FloatTensor"], _TYPES["DoubleTensor"], _TYPES["HalfTensor"]
+LongTensor, IntTensor, BoolTensor = _TYPES["LongTensor"], _TYPES["IntTensor"], _TYPES["BoolTensor"]
+ByteTensor, BFloat16Tensor = _TYPES["ByteTensor"], _TYPES["BFloat16Tensor"]
+ShortTensor, CharTensor = _TYPES["ShortTensor"], _TYPES["CharTensor"]
+
+default_generators: tuple[Any, ...] = ()  # random numbers are drawn by the CPU's generator
+has_half = True
+has_magma = False
+
+
+def is_available() -> bool:
+    """Whether there is a GPU that CuPy can reach."""
+    return device_count() > 0
+
+
+def device_count() -> int:
+    """How many GPUs there are."""
+    return _devices.gpu_count()
+
+
+def is_initialized() -> bool:
+    """Whether CuPy may be asked at once: whether there is a GPU, as nothing has to be prepared for one."""
+    return is_available()
+
+
+def init() -> None:
+    """Nothing, if there is a GPU. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    _devices.cupy()
+
+
+def current_device() -> int:
+    """The number of the GPU in use."""
+    return int(_devices.cupy().cuda.Device().id)
+
+
+def _index(device: Any) -> int:
+    """The number of a GPU that is given in whatever way; None is the one in use."""
+    place = None if device is None else _devices.device(device)
+    if place is not None and place.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {place}")
+    return current_device() if place is None or place.index is None else place.index
+
+
+def set_device(device: Any) -> None:
+    """Use another GPU from now on; nothing happens for a negative number."""
+    index = device if isinstance(device, int) else _index(device)
+    if index >= 0:
+        _devices.cupy().cuda.Device(index).use()
+
+
+class device:
+    """A block in which another GPU is in use: ``with torch.cuda.device(1): …``."""
+
+    def __init__(self, device: Any) -> None:
+        place = None if device is None or (isinstance(device, int) and device < 0) else _devices.device(device)
+        if place is not None and place.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {place}")
+        self.idx = -1 if place is None or place.index is None else place.index
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self.prev_idx = current_device()
+            set_device(self.idx)
+
+    def __exit__(self, *error: object) -> None:
+        if self.idx >= 0:
+            set_device(self.prev_idx)
+
+
+class device_of(device):
+    """A block in which the GPU of a tensor is in use; nothing happens for a tensor on the CPU."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+class _Properties:
+    """What a GPU is: ``name``, ``major``, ``minor``, ``total_memory``, ``multi_processor_count`` …"""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.name = found["name"].decode()
+        self.major, self.minor = int(found["major"]), int(found["minor"])
+        self.total_memory = int(found["totalGlobalMem"])
+        self.multi_processor_count = int(found["multiProcessorCount"])
+        self.warp_size = int(found["warpSize"])
+        self.max_threads_per_multi_processor = int(found["maxThreadsPerMultiProcessor"])
+        self.shared_memory_per_block = int(found["sharedMemPerBlock"])
+        self.L2_cache_size = int(found["l2CacheSize"])
+        self.is_integrated, self.is_multi_gpu_board = bool(found["integrated"]), bool(found.get("isMultiGpuBoard", 0))
+
+    def __repr__(self) -> str:
+        memory = self.total_memory // 2**20
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={memory}MB, "
+            f"multi_processor_count={self.multi_processor_count})"
+        )
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """What a GPU is: its name, its compute capability, its memory."""
+    gpu = _devices.cupy()
+    return _Properties(gpu.cuda.runtime.getDeviceProperties(_index(device)))
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a GPU."""
+    name: str = get_device_properties(device).name
+    return name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a GPU: its major and minor number."""
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the GPU in use can calculate in bfloat16; without a GPU, False."""
+    return is_available() and (including_emulation or get_device_capability()[0] >= 8)
+
+
+def is_tf32_supported() -> bool:
+    """Whether the GPU in use can multiply in TF32; without a GPU, False."""
+    return is_available() and get_device_capability()[0] >= 8
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until the GPU has done everything asked of it."""
+    gpu = _devices.cupy()
+    gpu.cuda.Device(_index(device)).synchronize()
+
+
+__all__ = [
+    "AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "current_device", "default_generators",
+    "device", "device_count", "device_of", "get_device_capability", "get_device_name", "get_device_properties",
+    "has_half", "has_magma", "init", "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported",
+    "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__, {"amp": "amp"}), listed(globals())

@@ -1,0 +1,39 @@
+"""``torch.jit.isinstance``: types that say what is in a container. It stands apart for its name, which is Python's."""
+
+from __future__ import annotations
+
+import builtins
+import types
+import typing
+from typing import Any
+
+from ..core.where import warn
+
+_EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int]"}
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether ``obj`` is of a type that may say what is in it: ``list[int]``, ``Optional[dict[str, int]]``."""
+    origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
+    if target_type in _EXAMPLES:
+        raise RuntimeError(
+            f"Attempted to use {target_type.__name__} without a contained type. Please add a contained type, e.g. "
+            f"{_EXAMPLES[target_type]}"
+        )
+    if origin in (typing.Union, types.UnionType):
+        return any(isinstance(obj, each) for each in inner)
+    if origin is None:
+        return builtins.isinstance(obj, type(None) if target_type is None else target_type)
+    if not builtins.isinstance(obj, origin):
+        return False
+    if not obj:
+        warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] "
+            "would become list and therefore falsely return True for List[float] or List[str].",
+        )
+        return True
+    if origin is list:
+        return all(isinstance(each, inner[0]) for each in obj)
+    if origin is dict:
+        return all(isinstance(key, inner[0]) and isinstance(value, inner[1]) for key, value in obj.items())
+    return len(obj) == len(inner) and all(isinstance(each, kind) for each, kind in zip(obj, inner, strict=True))

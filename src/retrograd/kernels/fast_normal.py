@@ -1,0 +1,125 @@
+"""Centring and scaling of large arrays by compiled loops (``loops/rows.py``): each gives None where it can not.
+
+Of an image (…, places) every row of places has one mean, one scale and one weight: what is summed over rows is added up
+row by row first, and a row's result is its elements times one number plus another.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from .fast import loops
+from .large import rows, squares, summed
+
+SHORT = 16  # rows of fewer places are not worth a loop of their own
+
+
+def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
+    """Each row of a matrix with mean 0 and variance 1, times ``weight`` plus ``bias``; mean, variance, 1 / deviation."""
+    width = x.shape[1]
+    if rows(x, width) is None:
+        return None
+    kind = x.dtype
+    weight = numpy.ones(width, kind) if weight is None else numpy.ascontiguousarray(weight, kind).reshape(-1)
+    bias = numpy.zeros(width, kind) if bias is None else numpy.ascontiguousarray(bias, kind).reshape(-1)
+    mean, rstd, out = numpy.empty((len(x), 1), kind), numpy.empty((len(x), 1), kind), numpy.empty(x.shape, kind)
+    loops("rows").layer_norm(x, weight, bias, kind.type(eps), mean.reshape(-1), rstd.reshape(-1), out)
+    return out, mean, None, rstd
+
+
+def _by_places(x: Any, axes: tuple[int, ...], *others: Any) -> list[Any] | None:
+    if x.ndim < 3 or x.ndim - 1 not in axes or x.shape[-1] < SHORT:
+        return None
+    return rows(x, x.shape[-1], *others)
+
+
+def _of_rows(values: Any, x: Any) -> Any:
+    """What broadcasts against ``x`` and is one along its last axis, one for each row."""
+    return numpy.ascontiguousarray(numpy.broadcast_to(values[..., 0], x.shape[:-1]), x.dtype).reshape(-1)
+
+
+def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
+    """The sums over ``axes`` of what each row has given, in double precision."""
+    rest = tuple(axis for axis in axes if axis != x.ndim - 1)
+    return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
+
+
+def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
+    """Mean and (biased) variance over ``axes``, which stay with size 1."""
+    given = _by_places(x, axes)
+    if given is None:
+        return None
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    count = x.size // math.prod(kept)
+    mean = (_gathered(summed(x, (x.ndim - 1,), False), x, axes, kept) / count).astype(x.dtype)
+    centre = numpy.broadcast_to(mean, (*x.shape[:-1], 1))
+    variance = _gathered(squares(x, centre, (x.ndim - 1,), False), x, axes, kept) / count
+    return mean, variance.astype(x.dtype)
+
+
+def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
+    """``(x - mean) * rstd * weight + bias``, all of which have size 1 along the last axis."""
+    given = _by_places(x, (x.ndim - 1,))
+    if given is None or mean.shape[-1] != 1:
+        return None
+    scale = rstd if weight is None else rstd * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    out = numpy.empty(x.shape, x.dtype)
+    loops("rows").scaled_rows(given[0], _of_rows(scale, x), _of_rows(shift, x), out.reshape(given[0].shape))
+    return out
+
+
+def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
+    """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    out = numpy.empty(x.shape, x.dtype)
+    if x.ndim == 2 and axes == (1,):
+        given = rows(x, x.shape[1], grad)
+        if given is None:
+            return None
+        scale = numpy.ones(x.shape[1], x.dtype) if weight is None else numpy.ascontiguousarray(weight).reshape(-1)
+        moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
+        loops("rows").layer_norm_backward(given[1], scale, given[0], *moments, out)
+        return out
+    given = _by_places(x, axes, grad)
+    if given is None:
+        return None
+    sums = _sums_with(given, x, mean)
+    if weight is not None:
+        sums = sums * _of_rows(weight, x)[:, None]
+    count = x.size // mean.size
+    level, slope = (_gathered(sums[:, k], x, axes, mean.shape) / count for k in (0, 1))
+    slope = slope * rstd * rstd
+    first = rstd if weight is None else rstd * weight
+    numbers = first, -rstd * slope, rstd * (slope * mean - level)
+    loops("rows").blended_rows(
+        given[1], given[0], *(_of_rows(each, x) for each in numbers), out.reshape(given[0].shape)
+    )
+    return out
+
+
+def _sums_with(given: list[Any], x: Any, mean: Any) -> Any:
+    sums = numpy.empty((len(given[0]), 2), x.dtype)
+    loops("rows").sums_with(given[1], given[0], _of_rows(mean, x), sums)
+    return sums
+
+
+def weight_gradient(grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    if x.ndim == 2 and axes == (1,):
+        given = rows(x, x.shape[1], grad)
+        if given is None:
+            return None
+        parts = numpy.empty((min(len(x), 16), x.shape[1]), x.dtype)
+        moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
+        loops("rows").layer_norm_weight_backward(given[1], given[0], *moments, parts)
+        return numpy.add.reduce(parts, 0, dtype=numpy.float64).astype(x.dtype).reshape(shape)
+    given = _by_places(x, axes, grad)
+    if given is None:
+        return None
+    found = _sums_with(given, x, mean)[:, 1] * _of_rows(rstd, x)
+    rest = tuple(axis for axis, size in enumerate(shape[:-1]) if size == 1)
+    whole = numpy.add.reduce(found.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64)
+    return whole.astype(x.dtype).reshape(shape)

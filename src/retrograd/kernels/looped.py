@@ -1,0 +1,58 @@
+"""Arrays for compiled loops that pick, sort and go over windows: for which there are any, and the shape they want.
+
+Knows no loop. Where a function gives None the work is done by NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from . import fast
+from .fast import F32 as F32
+from .fast import F64 as F64
+
+#: The integers as which elements that are only moved are looked at.
+BITS = {1: numpy.uint8, 2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}
+INT = numpy.dtype(numpy.int64)
+
+
+def loops(topic: str, size: int, *arrays: Any) -> Any:
+    """The loops of a topic, if there are so many elements to work on and all ``arrays`` are of one dtype, float32 or 64."""
+    if size < fast.LARGE:
+        return None
+    kind = arrays[0].dtype
+    if kind not in (F32, F64) or any(each.dtype is not kind for each in arrays):
+        return None
+    return _of(topic, arrays)
+
+
+def movers(topic: str, size: int, *arrays: Any) -> Any:
+    """The same for loops that move elements of any dtype."""
+    return _of(topic, arrays) if size >= fast.LARGE and arrays[0].dtype.itemsize in BITS else None
+
+
+def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
+    if any(each.__class__ is not numpy.ndarray for each in arrays) or not fast.available():
+        return None
+    return fast.loops(topic)
+
+
+def bits(x: Any) -> Any:
+    """Contiguous elements as integers of their size."""
+    return numpy.ascontiguousarray(x).view(BITS[x.dtype.itemsize])
+
+
+def around(x: Any, axis: int) -> Any:
+    """An array in C order as (before, axis, after)."""
+    axis %= x.ndim
+    shape = x.shape
+    return numpy.ascontiguousarray(x).reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+
+
+def said(bad: Any) -> None:
+    """Raise what NumPy would, if a loop met an index that lies outside."""
+    if bad[0]:
+        raise IndexError("index out of range in self")

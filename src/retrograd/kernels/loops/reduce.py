@@ -1,0 +1,216 @@
+"""Loops that make few numbers of many: sums, extremes and running sums.
+
+Sums are added up in stretches of 4096 elements, in the arrays' own precision and several side by side, and the stretches'
+sums in double precision: the error does not grow with the length. Squares are added up in double precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numba import prange
+
+from .compile import loop, loop_of_sums
+from .scalars import larger, like
+
+STRETCH = 4096
+FLUSH = 128  # rows that are added up before they go to the double-precision sums
+
+# -- Sums ------------------------------------------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def total(x: Any, sums: Any) -> None:
+    """The sums of the stretches of a line."""
+    for k in prange(sums.size):
+        found = like(x[0], 0)
+        part = x[k * STRETCH : (k + 1) * STRETCH]
+        for i in range(part.size):
+            found += part[i]
+        sums[k] = found
+
+
+@loop_of_sums
+def total_of_squares(x: Any, centre: Any, sums: Any) -> None:
+    """The sums of ``(x - centre)**2``."""
+    for k in prange(sums.size):
+        found = 0.0
+        part = x[k * STRETCH : (k + 1) * STRETCH]
+        for i in range(part.size):
+            gap = numpy.float64(part[i] - centre)
+            found += gap * gap
+        sums[k] = found
+
+
+@loop_of_sums
+def product(x: Any, products: Any) -> None:
+    for k in prange(products.size):
+        found = like(x[0], 1)
+        part = x[k * STRETCH : (k + 1) * STRETCH]
+        for i in range(part.size):
+            found *= part[i]
+        products[k] = found
+
+
+@loop_of_sums
+def sum_rows(x: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        whole = 0.0
+        for start in range(0, x.shape[1], STRETCH):
+            found = like(x[r, 0], 0)
+            part = x[r, start : start + STRETCH]
+            for i in range(part.size):
+                found += part[i]
+            whole += found
+        out[r] = whole
+
+
+@loop_of_sums
+def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
+    """The sums of ``(x - centre)**2``, a centre for each row."""
+    for r in prange(x.shape[0]):
+        row, middle, found = x[r], centre[r], 0.0
+        for i in range(row.size):
+            gap = numpy.float64(row[i] - middle)
+            found += gap * gap
+        out[r] = found
+
+
+@loop_of_sums
+def sum_columns(x: Any, sums: Any) -> None:
+    """Sums over the middle axis of ``x`` (outer, many, inner): ``sums`` (outer, parts, inner) are those of parts of it."""
+    outer, parts, inner = sums.shape
+    step = (x.shape[1] + parts - 1) // parts
+    width = min(inner, 1024)
+    across = (inner + width - 1) // width
+    for cell in prange(outer * parts * across):
+        o, part, left = cell // (parts * across), cell // across % parts, cell % across * width
+        right = min(inner, left + width)
+        few = numpy.empty(width, x.dtype)
+        sums[o, part, left:right] = 0
+        for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
+            few[:] = 0
+            for r in range(start, min(x.shape[1], (part + 1) * step, start + FLUSH)):
+                row = x[o, r, left:right]
+                for j in range(row.size):
+                    few[j] += row[j]
+            found = sums[o, part, left:right]
+            for j in range(found.size):
+                found[j] += few[j]
+
+
+@loop_of_sums
+def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
+    """The same of ``(x - centre)**2``; ``centre`` is (outer, inner)."""
+    outer, parts, inner = sums.shape
+    step = (x.shape[1] + parts - 1) // parts
+    width = min(inner, 512)
+    across = (inner + width - 1) // width
+    for cell in prange(outer * parts * across):
+        o, part, left = cell // (parts * across), cell // across % parts, cell % across * width
+        found, middle = sums[o, part, left : left + width], centre[o, left : left + width]
+        found[:] = 0
+        for r in range(part * step, min(x.shape[1], (part + 1) * step)):
+            row = x[o, r, left : left + width]
+            for j in range(row.size):
+                gap = numpy.float64(row[j] - middle[j])
+                found[j] += gap * gap
+
+
+# -- Extremes --------------------------------------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
+    """The largest of ``sign * x``, times ``sign``: the smallest for -1. nan if there is one."""
+    for r in prange(x.shape[0]):
+        row = x[r]
+        top = sign * row[0]
+        for i in range(row.size):
+            top = larger(top, sign * row[i])
+        out[r] = sign * top
+
+
+@loop
+def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
+    """The same over the middle axis of ``x`` (outer, many, inner), and where it is first: (outer, inner) both."""
+    outer, inner = out.shape
+    width = min(inner, 512)
+    across = (inner + width - 1) // width
+    for cell in prange(outer * across):
+        o, left = cell // across, cell % across * width
+        tops, places = out[o, left : left + width], index[o, left : left + width]
+        first = x[o, 0, left : left + width]
+        for j in range(tops.size):
+            tops[j] = first[j]
+            places[j] = 0
+        for r in range(1, x.shape[1]):
+            row, place = x[o, r, left : left + width], numpy.int32(r)
+            for j in range(tops.size):
+                here, top = row[j], tops[j]
+                better = sign * here > sign * top or (here != here and top == top)
+                tops[j] = here if better else top
+                places[j] = place if better else places[j]
+
+
+# -- Running sums ----------------------------------------------------------------------------------------------------------
+
+
+@loop
+def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
+    """Running sums, or products, of each row, in double precision; ``back``: from its end."""
+    for r in prange(x.shape[0]):
+        here, into = x[r], out[r]
+        found, last = (1.0 if product else 0.0), here.size - 1
+        for k in range(here.size):
+            i = last - k if back else k
+            found = found * here[i] if product else found + here[i]
+            into[i] = found
+
+
+@loop
+def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
+    """The same over the middle axis of ``x`` (outer, many, inner)."""
+    outer, many, inner = x.shape
+    width = min(inner, 512)
+    across = (inner + width - 1) // width
+    for cell in prange(outer * across):
+        o, left = cell // across, cell % across * width
+        found = numpy.full(width, 1.0 if product else 0.0)
+        for k in range(many):
+            r = many - 1 - k if back else k
+            row, into = x[o, r, left : left + width], out[o, r, left : left + width]
+            if product:
+                for j in range(row.size):
+                    found[j] *= row[j]
+                    into[j] = found[j]
+            else:
+                for j in range(row.size):
+                    found[j] += row[j]
+                    into[j] = found[j]
+
+
+@loop
+def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
+    """Running sums of a line in as many parts as ``begin`` says what they begin with."""
+    step = (x.size + begin.size - 1) // begin.size
+    for k in prange(begin.size):
+        found = begin[k]
+        part, into = x[k * step : (k + 1) * step], out[k * step : (k + 1) * step]
+        for m in range(part.size):
+            i = part.size - 1 - m if back else m
+            found += part[i]
+            into[i] = found
+
+
+@loop_of_sums
+def sums_of_parts(x: Any, sums: Any) -> None:
+    """The sums of as many parts of a line as ``sums`` has places, in double precision."""
+    step = (x.size + sums.size - 1) // sums.size
+    for k in prange(sums.size):
+        found = 0.0
+        part = x[k * step : (k + 1) * step]
+        for i in range(part.size):
+            found += part[i]
+        sums[k] = found

@@ -1,0 +1,198 @@
+"""Loops row by row, several passes over a row while it is in the cache: softmax and its kin, normalisations.
+
+A gradient may be a number, if it is the same for all elements (``row`` and ``at``).
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any
+
+import numpy
+from numba import prange
+
+from .compile import loop_of_sums
+from .scalars import at, decay, larger, like, row, shared
+
+# -- Softmax ---------------------------------------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def softmax(x: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into = x[r], out[r]
+        top, whole = here[0], like(here[0], 0)
+        for i in range(here.size):
+            top = larger(top, here[i])
+        for i in range(here.size):
+            raised = decay(here[i] - top)
+            into[i] = raised
+            whole += raised
+        share = like(whole, 1) / whole
+        for i in range(here.size):
+            into[i] *= share
+
+
+@loop_of_sums
+def log_softmax(x: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into = x[r], out[r]
+        top, whole = here[0], like(here[0], 0)
+        for i in range(here.size):
+            top = larger(top, here[i])
+        for i in range(here.size):
+            whole += decay(here[i] - top)
+        whole = log(whole)
+        for i in range(here.size):
+            into[i] = (here[i] - top) - whole
+
+
+@loop_of_sums
+def logsumexp(x: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here = x[r]
+        top, whole = here[0], like(here[0], 0)
+        for i in range(here.size):
+            top = larger(top, here[i])
+        if abs(top) == numpy.inf:
+            top = like(top, 0)
+        for i in range(here.size):
+            whole += decay(here[i] - top) if here[i] <= top else like(top, numpy.inf)
+        out[r] = top + log(whole)
+
+
+@loop_of_sums
+def softmax_backward(g: Any, y: Any, out: Any) -> None:
+    for r in prange(y.shape[0]):
+        slope, here, into = row(g, r), y[r], out[r]
+        along = like(here[0], 0)
+        for i in range(here.size):
+            along += at(slope, i) * here[i]
+        for i in range(here.size):
+            into[i] = (at(slope, i) - along) * here[i]
+
+
+@loop_of_sums
+def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
+    for r in prange(y.shape[0]):
+        slope, here, into = row(g, r), y[r], out[r]
+        whole = like(here[0], 0)
+        for i in range(here.size):
+            whole += at(slope, i)
+        for i in range(here.size):
+            into[i] = at(slope, i) - decay(here[i]) * whole
+
+
+# -- Normalisation ---------------------------------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def layer_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into = x[r], out[r]
+        whole, squares = like(here[0], 0), like(here[0], 0)
+        for i in range(here.size):
+            whole += here[i]
+        centre = whole / like(whole, here.size)
+        for i in range(here.size):
+            squares += (here[i] - centre) * (here[i] - centre)
+        scale = like(whole, 1) / sqrt(squares / like(whole, here.size) + eps)
+        mean[r], rstd[r] = centre, scale
+        for i in range(here.size):
+            into[i] = (here[i] - centre) * scale * weight[i] + bias[i]
+
+
+@loop_of_sums
+def layer_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        slope, here, into = row(g, r), x[r], out[r]
+        centre, scale = mean[r], rstd[r]
+        whole, along = like(centre, 0), like(centre, 0)
+        for i in range(here.size):
+            share = at(slope, i) * weight[i]
+            whole += share
+            along += share * (here[i] - centre)
+        whole /= like(centre, here.size)
+        along *= scale * scale / like(centre, here.size)
+        for i in range(here.size):
+            into[i] = scale * (at(slope, i) * weight[i] - whole - (here[i] - centre) * along)
+
+
+@loop_of_sums
+def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) -> None:
+    """``sums`` (parts, columns): for each part of the rows the sums of ``g * (x - mean) * rstd``."""
+    parts = sums.shape[0]
+    step = (x.shape[0] + parts - 1) // parts
+    for part in prange(parts):
+        found = sums[part]
+        found[:] = 0
+        for r in range(part * step, min(x.shape[0], (part + 1) * step)):
+            slope, here, centre, scale = row(g, r), x[r], mean[r], rstd[r]
+            for i in range(here.size):
+                found[i] += at(slope, i) * ((here[i] - centre) * scale)
+
+
+@loop_of_sums
+def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
+    """``x * scale + shift``, a scale and a shift for each row."""
+    for r in prange(x.shape[0]):
+        here, into, times, plus = x[r], out[r], scale[r], shift[r]
+        for i in range(here.size):
+            into[i] = here[i] * times + plus
+
+
+@loop_of_sums
+def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
+    """For each row the sum of ``g`` and that of ``g * (x - centre)``: ``sums`` is (rows, 2)."""
+    for r in prange(x.shape[0]):
+        slope, here, middle = row(g, r), x[r], centre[r]
+        whole, along = like(middle, 0), like(middle, 0)
+        for i in range(here.size):
+            whole += at(slope, i)
+            along += at(slope, i) * (here[i] - middle)
+        sums[r, 0], sums[r, 1] = whole, along
+
+
+@loop_of_sums
+def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) -> None:
+    """``g * first + x * second + shift``, three numbers for each row."""
+    for r in prange(x.shape[0]):
+        slope, here, into = row(g, r), x[r], out[r]
+        of_g, of_x, plus = first[r], second[r], shift[r]
+        for i in range(here.size):
+            into[i] = at(slope, i) * of_g + here[i] * of_x + plus
+
+
+# -- A row for all rows, or a number for each ------------------------------------------------------------------------------
+
+
+@loop_of_sums
+def add(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] + at(other, i)
+
+
+@loop_of_sums
+def subtract(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] - at(other, i)
+
+
+@loop_of_sums
+def multiply(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] * at(other, i)
+
+
+@loop_of_sums
+def divide(x: Any, y: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, other = x[r], out[r], shared(y, r)
+        for i in range(here.size):
+            into[i] = here[i] / at(other, i)

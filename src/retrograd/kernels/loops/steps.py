@@ -1,0 +1,55 @@
+"""Loops of optimisers: a step of every element in one pass over a parameter, its gradient and its state.
+
+They do what the rules in ``optim/`` say, in the same order, so that a large parameter moves as its elements alone would.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from numba import prange
+
+from .compile import loop_as_written
+from .scalars import like
+
+
+@loop_as_written
+def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
+    for i in prange(param.size):
+        slope = sign * grad[i]
+        if decay != 0:
+            slope += decay * param[i]
+        param[i] -= rate * slope
+
+
+@loop_as_written
+def momentum(
+    param: Any, grad: Any, velocity: Any, sign: Any, decay: Any, rate: Any, kept: Any, added: Any, ahead: Any
+) -> None:
+    """``velocity = kept * velocity + added * slope``; ``ahead``: the step is Nesterov's."""
+    for i in prange(param.size):
+        slope = sign * grad[i]
+        if decay != 0:
+            slope += decay * param[i]
+        speed = kept * velocity[i] + added * slope
+        velocity[i] = speed
+        param[i] -= rate * (slope + ahead * speed if ahead != 0 else speed)
+
+
+@loop_as_written
+def adam(
+    param: Any, grad: Any, mean: Any, square: Any, sign: Any, decay: Any, shrink: Any, weight: Any, beta: Any,
+    rest: Any, eps: Any, size: Any, correction: Any,
+) -> None:  # fmt: skip
+    """``mean`` moves to the slope by ``weight``; ``square = beta * square + rest * slope**2``."""
+    for i in prange(param.size):
+        here = param[i] * shrink
+        slope = sign * grad[i]
+        if decay != 0:
+            slope += decay * here
+        gap = slope - mean[i]
+        average = mean[i] + weight * gap if weight < 0.5 else slope + (weight - like(weight, 1)) * gap
+        power = beta * square[i] + (slope * rest) * slope
+        mean[i], square[i] = average, power
+        param[i] = here + (average * -size) / (sqrt(power) / correction + eps)

@@ -1,0 +1,371 @@
+"""Pruning, as ``torch.nn.utils.prune``: a parameter ``weight`` becomes ``weight_orig`` times a buffer ``weight_mask``.
+
+A hook before each call of the module computes the product; several prunings of a parameter share one mask.
+"""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.absent import absent, listed
+from ...core.tensor import Tensor, contiguous_format
+from ...ops.create import empty, empty_like, ones_like, zeros_like
+from ...ops.join import cat
+from ...ops.reduce import vector_norm
+from ...ops.sort import topk
+from ..modules.module import Module
+
+
+class BasePruningMethod(ABC):
+    """A way to choose what is pruned: a subclass says with ``compute_mask`` what of the mask stays 1."""
+
+    _tensor_name: str
+    PRUNING_TYPE = "unstructured"
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        """The hook: compute the parameter from what it was and the mask."""
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask for importances ``t``, on top of the mask that there is."""
+
+    def apply_mask(self, module: Module) -> Tensor:
+        """The parameter times its mask."""
+        name = self._tensor_name
+        mask, original = getattr(module, name + "_mask"), getattr(module, name + "_orig")
+        pruned: Tensor = mask.to(dtype=original.dtype) * original
+        return pruned
+
+    @classmethod
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> Any:
+        """Prune the parameter ``name`` of ``module``, on top of how it is pruned; the hook."""
+        before = _hook_of(module, name)
+        if before is not None:
+            del module._forward_pre_hooks[before[0]]
+        made = cls(*args, **kwargs)
+        made._tensor_name = name
+        method: BasePruningMethod = made
+        if before is not None:
+            method = before[1] if isinstance(before[1], PruningContainer) else PruningContainer(before[1])
+            method.add_pruning_method(made)
+        original = getattr(module, name)
+        scores = original if importance_scores is None else importance_scores
+        if scores.shape != original.shape:
+            raise AssertionError(f"importance_scores should have the same shape as parameter {name} of {module}")
+        parameter = original
+        if before is None:
+            mask = ones_like(original, memory_format=contiguous_format)
+        else:
+            mask = getattr(module, name + "_mask").detach().clone(memory_format=contiguous_format)
+            parameter = module._parameters[name + "_orig"]
+        mask = method.compute_mask(scores, mask)
+        if before is None:
+            del module._parameters[name]
+            module.register_parameter(name + "_orig", parameter)
+        module.register_buffer(name + "_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
+        """``t`` pruned, by itself."""
+        scores = t if importance_scores is None else importance_scores
+        return t * self.compute_mask(scores, ones_like(t) if default_mask is None else default_mask)
+
+    def remove(self, module: Module) -> None:
+        """Make the pruned parameter a parameter again; what is pruned stays zero."""
+        name = self._tensor_name
+        weight = self.apply_mask(module)
+        delattr(module, name)
+        original = module._parameters.pop(name + "_orig")
+        del module._buffers[name + "_mask"]
+        assert original is not None
+        original.data = weight.data
+        setattr(module, name, original)
+
+
+def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
+    """The key and the hook by which a parameter is pruned."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            return key, hook
+    return None
+
+
+class PruningContainer(BasePruningMethod):
+    """Several prunings of one parameter, each on what those before it have left."""
+
+    def __init__(self, *args: Any) -> None:
+        methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
+        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        for method in methods:
+            if not self._pruning_methods:
+                self._tensor_name = method._tensor_name
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: BasePruningMethod | None) -> None:
+        """Add one, which must be for the same parameter."""
+        if not isinstance(method, BasePruningMethod):
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if self._tensor_name != method._tensor_name:
+            raise ValueError(
+                "Can only add pruning methods acting on the parameter named "
+                f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Any:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, index: int) -> BasePruningMethod:
+        return self._pruning_methods[index]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask of the last pruning, computed on what the mask has left."""
+        method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
+        place: Any
+        if method.PRUNING_TYPE == "unstructured":
+            place = mask.eq(1)
+        elif method.PRUNING_TYPE == "structured":
+            dim = getattr(method, "dim", 0) % t.dim()
+            others = [each for each in range(t.dim()) if each != dim]
+            place = (slice(None),) * dim + (mask.sum(others).ne(0),)
+        elif method.PRUNING_TYPE == "global":
+            place = (slice(None),) * t.dim()
+        else:
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        mask[place] = method.compute_mask(t[place], mask[place])
+        return mask
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask as it is."""
+        return default_mask
+
+
+class _ByAmount(BasePruningMethod):
+    """Prunes a share (a float) or a number (an int) of the elements."""
+
+    def __init__(self, amount: float) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+    def chosen(self, t: Tensor) -> int:
+        """How many elements are pruned."""
+        return _count(self.amount, t.nelement())
+
+
+class RandomUnstructured(_ByAmount):
+    """Prunes elements at random."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Zeros at random places."""
+        mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
+        if count:
+            mask.view(-1)[topk(empty_like(t, memory_format=contiguous_format).uniform_().view(-1), count).indices] = 0
+        return mask
+
+
+class L1Unstructured(_ByAmount):
+    """Prunes the smallest elements."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Zeros at the smallest places."""
+        mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
+        if count:
+            mask.view(-1)[topk(t.abs().view(-1), count, largest=False).indices] = 0
+        return mask
+
+
+class _Structured(_ByAmount):
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        super().__init__(amount)
+        self.dim = dim
+
+    def channels(self, t: Tensor) -> int:
+        """How many slices are pruned."""
+        if t.dim() <= 1:
+            raise ValueError(
+                "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+                f"{t.shape} with {t.dim()} dims"
+            )
+        if self.dim >= t.dim():
+            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        return _count(self.amount, t.shape[self.dim])
+
+    def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
+        """Ones for the chosen slices, times the mask that there is."""
+        mask = zeros_like(t)
+        mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
+        return mask * default_mask.to(dtype=mask.dtype)
+
+
+class RandomStructured(_Structured):
+    """Prunes whole slices at random."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Zeros in slices at random."""
+        count = self.channels(t)
+        if not count:
+            return default_mask
+        draws = empty(t.shape[self.dim]).uniform_()
+        last = topk(draws, count, largest=False).values.max()
+        return self.mask_of(t, draws.gt(last), default_mask)
+
+
+class LnStructured(_Structured):
+    """Prunes the slices of the smallest norm of order ``n``."""
+
+    def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
+        super().__init__(amount, dim)
+        self.n = n
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Zeros in the slices of the smallest norm."""
+        count = self.channels(t)
+        if not count:
+            return default_mask
+        others = [each for each in range(t.dim()) if each != self.dim % t.dim()]
+        kept = topk(vector_norm(t, self.n, others), t.shape[self.dim] - count).indices
+        return self.mask_of(t, kept, default_mask)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes what a given mask says."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The given mask, times the one that there is."""
+        found: Tensor = default_mask * self.mask.to(dtype=default_mask.dtype)
+        return found
+
+
+def _check_amount(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if amount < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+def _count(amount: Any, total: int) -> int:
+    if isinstance(amount, numbers.Integral):
+        if int(amount) > total:
+            raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={total}")
+        return int(amount)
+    return round(float(amount) * total)
+
+
+def identity(module: Module, name: str) -> Module:
+    """Put the mask of a parameter in place without pruning anything; the module."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Module, name: str, amount: float) -> Module:
+    """Prune a share (a float) or a number (an int) of a parameter's elements at random; the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
+    """Prune the smallest of a parameter's elements (or the least important ones); the module.
+
+    >>> import retrograd as torch
+    >>> layer = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 1), "weight", amount=3)
+    >>> layer.weight_mask.sum()
+    tensor(1.)
+    """
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
+    """Prune whole slices of a parameter along ``dim`` at random; the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
+) -> Module:
+    """Prune the slices of a parameter along ``dim`` that have the smallest norm of order ``n``; the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
+    """Prune the elements of a parameter where ``mask`` is 0; the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
+    """Prune several parameters together: ``parameters`` are pairs of a module and a name."""
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    given = list(parameters)
+    scores = {} if importance_scores is None else dict(importance_scores)
+    relevant = [scores.get((module, name), getattr(module, name)) for module, name in given]
+    masks = [
+        getattr(module, name + "_mask") if hasattr(module, name + "_mask") else ones_like(getattr(module, name))
+        for module, name in given
+    ]
+    flat = cat([each.detach().reshape(-1) for each in relevant])
+    container = PruningContainer()
+    container._tensor_name = "temp"
+    method = pruning_method(**kwargs)
+    method._tensor_name = "temp"
+    container.add_pruning_method(method)
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for '
+            f"the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}"
+        )
+    mask = container.compute_mask(flat, cat([each.reshape(-1) for each in masks]))
+    start = 0
+    for (module, name), each in zip(given, relevant, strict=True):
+        custom_from_mask(module, name, mask[start : start + each.numel()].view_as(each))
+        start += each.numel()
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether a parameter of the module, or of one below it, is pruned."""
+    return any(
+        isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
+    )
+
+
+def remove(module: Module, name: str) -> Module:
+    """Make a pruned parameter a parameter again; what is pruned stays zero. The module."""
+    found = _hook_of(module, name)
+    if found is None:
+        raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    found[1].remove(module)
+    del module._forward_pre_hooks[found[0]]
+    return module
+
+
+__all__ = [
+    "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
+    "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+    "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,64 @@
+"""Steps of large parameters by compiled loops (``kernels/loops/steps.py``): what a rule does in a dozen passes, in one.
+
+Each function takes the arrays and numbers of its rule, and says whether it has carried it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..kernels.fast import F32, F64, LARGE, available, loops
+
+Step = Callable[[list[Any], dict[str, Any]], bool]
+
+
+def by_loop(step: Step) -> Callable[[Any], Any]:
+    """Let ``step`` carry out a rule for large arrays."""
+
+    def mark(rule: Any) -> Any:
+        rule.large = step
+        return rule
+
+    return mark
+
+
+def _run(name: str, arrays: list[Any], numbers: tuple[Any, ...]) -> bool:
+    first = arrays[0]
+    if first.size < LARGE or first.dtype not in (F32, F64) or not available():
+        return False
+    if any(array.__class__ is not numpy.ndarray or not array.flags.carray for array in arrays):
+        return False
+    kind = first.dtype.type
+    getattr(loops("steps"), name)(*[array.reshape(-1) for array in arrays], *[kind(number) for number in numbers])
+    return True
+
+
+def _slope(numbers: dict[str, Any]) -> tuple[Any, Any]:
+    return -1 if numbers["maximize"] else 1, numbers["weight_decay"]
+
+
+def descent(arrays: list[Any], numbers: dict[str, Any]) -> bool:
+    """A step of gradient descent."""
+    return _run("descent", arrays, (*_slope(numbers), numbers["lr"]))
+
+
+def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
+    """A step of gradient descent with momentum."""
+    kept, added = numbers["momentum"], 1 - numbers["dampening"]
+    if numbers["first"]:
+        kept, added = 0, 1
+    ahead = numbers["momentum"] if numbers["nesterov"] else 0
+    return _run("momentum", arrays, (*_slope(numbers), numbers["lr"], kept, added, ahead))
+
+
+def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
+    """A step of Adam, without the greatest mean square so far."""
+    if len(arrays) != 4:
+        return False
+    beta1, beta2 = numbers["beta1"], numbers["beta2"]
+    shrink = 1 if numbers["shrink"] is None else numbers["shrink"]
+    rest = (shrink, 1 - beta1, beta2, 1 - beta2, numbers["eps"], numbers["size"], numbers["correction"])
+    return _run("adam", arrays, (*_slope(numbers), *rest))

@@ -1,0 +1,10 @@
+"""Classes of results with names, as ``torch.return_types``: ``isinstance(x.max(0), torch.return_types.max)``."""
+
+from __future__ import annotations
+
+from .core.absent import absent, listed
+from .ops.named import RESULTS
+
+globals().update(RESULTS)
+__all__ = sorted(RESULTS)
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,125 @@
+"""Settings of the whole process: determinism, precision of products, warnings.
+
+There is little to set: every operation gives the same numbers each time, and products of float32 are calculated in
+float32. What is set is kept and told again, and refused in PyTorch's words if it is no such setting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .core import devices
+from .core.kinds import kind_of
+from .core.where import warn
+
+_PRECISIONS = ("highest", "high", "medium")
+_DEBUG = {"default": 0, "warn": 1, "error": 2}
+
+
+class _State:
+    deterministic = False
+    warn_only = False
+    precision = "highest"
+    warn_always = False
+
+
+_state = _State()
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for operations that give the same numbers every time: all do, whatever is set.
+
+    See https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
+    """
+    for name, place, value in (("mode", " (position 1)", mode), ("warn_only", "", warn_only)):
+        if value.__class__ is not bool:
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {kind_of(value)}"
+            )
+    _state.deterministic, _state.warn_only = mode, warn_only
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What :func:`use_deterministic_algorithms` has set."""
+    return _state.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether :func:`use_deterministic_algorithms` was told only to warn."""
+    return _state.warn_only
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same in numbers and words: 0 or "default", 1 or "warn", 2 or "error"."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG:
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
+        debug_mode = _DEBUG[debug_mode]
+    if debug_mode not in _DEBUG.values():
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """What :func:`set_deterministic_debug_mode` has set, as a number."""
+    return (1 if _state.warn_only else 2) if _state.deterministic else 0
+
+
+def get_float32_matmul_precision() -> str:
+    """What :func:`set_float32_matmul_precision` has set."""
+    return _state.precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow ("high", "medium") products of float32 to be calculated less exactly; they never are."""
+    if not isinstance(precision, str):
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {kind_of(precision)}")
+    if precision in _PRECISIONS:
+        _state.precision = precision
+    else:
+        warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+            "setFloat32MatmulPrecision call has no effect.",
+        )
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether floats too small for full precision are now taken for zero: False, as that can not be chosen here."""
+    if mode.__class__ is not bool:
+        raise RuntimeError(f"flush_denormal expects a bool, but got {kind_of(mode)}")
+    return False
+
+
+def set_warn_always(b: bool) -> None:
+    """Whether a warning is given each time. Python's filters decide that for ours; what is set is only kept."""
+    if b.__class__ is not bool:
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {kind_of(b)}")
+    _state.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What :func:`set_warn_always` has set."""
+    return _state.warn_always
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device: ``torch.cuda`` for a GPU, ``torch.cpu`` for the processor (the one in use, if none is given)."""
+    from . import cpu, cuda, mps, mtia, xpu
+
+    kind = "cuda" if device is None and cuda.is_available() else devices.device(device or "cpu").type
+    found = {"cpu": cpu, "cuda": cuda, "mps": mps, "mtia": mtia, "xpu": xpu}.get(kind)
+    if found is None:
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
+    return found
+
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_device_module",
+    "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always",
+    "use_deterministic_algorithms",
+]  # fmt: skip

@@ -1,0 +1,9 @@
+"""The memory of tensors, as ``torch.storage``."""
+
+from __future__ import annotations
+
+from .core.absent import absent, listed
+from .ops.memory import UntypedStorage
+
+__all__ = ["UntypedStorage"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,10 @@
+"""What tests of programs use, as ``torch.testing``: a comparison that says where values differ, and random tensors."""
+
+from __future__ import annotations
+
+from ..core.absent import absent, listed
+from .close import assert_allclose, assert_close
+from .make import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,242 @@
+"""``assert_close``: whether tensors, numbers, and sequences and mappings of them agree, and if not, where and by how much."""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.dtypes import promote_types
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..ops.compare import isclose
+from ..ops.data import as_tensor
+
+#: Relative and absolute tolerance of results that were calculated in a dtype; other numbers must be equal.
+TOLERANCES = {
+    dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5),
+    dtypes.float64: (1e-7, 1e-7), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
+}  # fmt: skip
+_NUMBERS = (bool, int, float, complex, numpy.number)
+
+
+@dataclass
+class Wanted:
+    """What counts as the same."""
+
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+    check: dict[str, bool]
+    allow_subclasses: bool
+
+    def tolerances(self, *kinds: Any) -> tuple[float, float]:
+        """The tolerances for values of several dtypes."""
+        if self.rtol is not None and self.atol is not None:
+            return self.rtol, self.atol
+        found = [TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
+        return max(each[0] for each in found), max(each[1] for each in found)
+
+
+class Mismatch(Exception):
+    """Two values that are not the same; its text says how, and ``place`` where in a nest."""
+
+    place = ""
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raise AssertionError unless ``|actual - expected| <= atol + rtol |expected|`` for every element.
+
+    ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of such. The
+    tolerances follow from the dtype if none are given (both or neither). ``msg``: another message, or a function of it.
+
+    >>> import retrograd as torch
+    >>> torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
+    >>> torch.testing.assert_close([1, 2], [1, 3])
+    Traceback (most recent call last):
+    AssertionError: Scalars are not equal!
+    ...
+
+    See https://docs.pytorch.org/docs/stable/testing.html.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
+        )
+    check = {"layout": check_layout, "device": check_device, "stride()": check_stride, "dtype": check_dtype}
+    try:
+        _compare(actual, expected, Wanted(rtol, atol, equal_nan, check, allow_subclasses), "")
+    except Mismatch as error:
+        text = str(error) + (f"\n\nThe failure occurred for item {error.place}" if error.place else "")
+        raise AssertionError((msg(text) if callable(msg) else msg) if msg else text) from None
+
+
+def _compare(actual: Any, expected: Any, wanted: Wanted, place: str) -> None:
+    """Raise Mismatch, with its place, unless two values or nests of values are the same."""
+    try:
+        if _both(actual, expected, Sequence) and not _either(actual, expected, str):
+            if len(actual) != len(expected):
+                raise Mismatch(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}")
+            for index, (a, b) in enumerate(zip(actual, expected, strict=True)):
+                _compare(a, b, wanted, f"{place}[{index}]")
+        elif _both(actual, expected, Mapping):
+            _same_keys(actual, expected)
+            for key in _ordered(actual):
+                _compare(actual[key], expected[key], wanted, f"{place}[{key!r}]")
+        else:
+            _compare_values(actual, expected, wanted)
+    except Mismatch as error:
+        error.place = error.place or place
+        raise
+
+
+def _both(a: Any, b: Any, kind: Any) -> bool:
+    return isinstance(a, kind) and isinstance(b, kind)
+
+
+def _either(a: Any, b: Any, kind: Any) -> bool:
+    return isinstance(a, kind) or isinstance(b, kind)
+
+
+def _ordered(mapping: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:
+        return list(mapping)
+
+
+def _same_keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:
+    missing, more = set(expected) - set(actual), set(actual) - set(expected)
+    if missing or more:
+        raise Mismatch(
+            "The keys of the mappings do not match:\n"
+            f"Missing keys in the actual mapping: {_ordered(dict.fromkeys(missing))}\n"
+            f"Additional keys in the actual mapping: {_ordered(dict.fromkeys(more))}"
+        )
+
+
+def _compare_values(actual: Any, expected: Any, wanted: Wanted) -> None:
+    related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    if actual is None or expected is None:
+        if actual is not expected:
+            raise Mismatch(f"None mismatch: {actual} is not {expected}")
+    elif _both(actual, expected, (bool, numpy.bool_)):
+        if bool(actual) is not bool(expected):
+            raise Mismatch(f"Booleans mismatch: {bool(actual)} is not {bool(expected)}")
+    elif _both(actual, expected, _NUMBERS):
+        _compare_numbers(actual, expected, wanted)
+    elif _both(actual, expected, (Tensor, numpy.ndarray)) and (
+        related if wanted.allow_subclasses else type(actual) is type(expected)
+    ):
+        _compare_tensors(as_tensor(actual).detach(), as_tensor(expected).detach(), wanted)
+    else:
+        raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
+
+
+def _up_to(tolerance: float) -> str:
+    return f" (up to {tolerance} allowed)" if tolerance else ""
+
+
+def _scalars(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
+    """What is said of two numbers."""
+    difference = abs(actual - expected)
+    relative = float("inf") if expected == 0 else difference / abs(expected)
+    return Mismatch(
+        f"Scalars are not {'equal' if rtol == atol == 0 else 'close'}!\n\n"
+        f"Expected {expected} but got {actual}.\n"
+        f"Absolute difference: {difference}{_up_to(atol)}\n"
+        f"Relative difference: {relative}{_up_to(rtol)}"
+    )
+
+
+def _compare_numbers(actual: Any, expected: Any, wanted: Wanted) -> None:
+    a, b = (x.item() if isinstance(x, numpy.generic) else x for x in (actual, expected))
+    kinds = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+    rtol, atol = wanted.tolerances(kinds[type(a)], kinds[type(b)])
+    if a == b or (wanted.equal_nan and cmath.isnan(a) and cmath.isnan(b)):
+        return
+    difference = abs(a - b)
+    if not (cmath.isfinite(difference) and difference <= atol + rtol * abs(b)):
+        raise _scalars(a, b, rtol, atol)
+
+
+def _compare_tensors(actual: Tensor, expected: Tensor, wanted: Wanted) -> None:
+    _same_attribute("shape", actual.shape, expected.shape)
+    for name, asked in wanted.check.items():
+        if asked:
+            values = (x.stride() if name == "stride()" else getattr(x, name) for x in (actual, expected))
+            _same_attribute(name, *values)
+    rtol, atol = wanted.tolerances(actual.dtype, expected.dtype)
+    common = promote_types(actual.dtype, expected.dtype)
+    a, b = actual.to(expected.device, common), expected.to(common)
+    matches = isclose(a, b, rtol=rtol, atol=atol, equal_nan=wanted.equal_nan)
+    if not bool(matches.all()):
+        raise _scalars(a.item(), b.item(), rtol, atol) if not a.shape else _elements(a, b, matches, rtol, atol)
+
+
+def _same_attribute(name: str, actual: Any, expected: Any) -> None:
+    if actual != expected:
+        raise Mismatch(f"The values for attribute '{name}' do not match: {actual} != {expected}.")
+
+
+def _elements(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
+    """What is said of two tensors: how many elements differ, and where most."""
+    if not a.is_floating_point() and not a.is_complex():
+        a, b = a.to(dtypes.int64), b.to(dtypes.int64)
+    count, total = int(matches.logical_not().sum()), matches.numel()
+    absolute = (a - b).abs().flatten()
+    relative = absolute / b.abs().flatten()
+    lines = [
+        f"Tensor-likes are not {'equal' if rtol == atol == 0 else 'close'}!\n",
+        f"Mismatched elements: {count} / {total} ({count / total:.1%})",
+    ]
+    for name, found, tolerance in (("absolute", absolute, atol), ("relative", relative, rtol)):
+        found[matches.flatten()] = 0
+        greatest, at = found.max(0)
+        index = tuple(int(each) for each in numpy.unravel_index(int(at), a.shape))
+        lines.append(f"Greatest {name} difference: {greatest.item()} at index {index}{_up_to(tolerance)}")
+    return Mismatch("\n".join(lines))
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """:func:`assert_close` with other defaults, by its old name."""
+    warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
+        "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
+        "https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+    )
+    a, b = (x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected))
+    if rtol is None and atol is None:
+        older = {dtypes.float16: (1e-3, 1e-3), dtypes.float32: (1e-4, 1e-5), dtypes.float64: (1e-5, 1e-8)}
+        found = [older.get(x.dtype, (0.0, 0.0)) for x in (a, b)]
+        rtol, atol = max(each[0] for each in found), max(each[1] for each in found)
+    assert_close(
+        a, b, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, check_stride=False,
+        msg=msg or None,
+    )  # fmt: skip

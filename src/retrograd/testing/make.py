@@ -1,0 +1,99 @@
+"""``make_tensor``: a tensor of random numbers of any dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtypes
+from ..core.dtypes import dtype as Dtype
+from ..core.dtypes import finfo, iinfo
+from ..core.modes import no_grad
+from ..core.tensor import Tensor
+from ..core.where import warn
+from ..ops.create import empty, full
+from ..ops.parts import view_as_real
+from ..ops.random import randint
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: Dtype,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Random numbers from ``low`` to below ``high``, evenly distributed.
+
+    By default from -9 to 9 (floats), 9 (integers; from 0 if there are no negative ones), or true and false.
+    ``noncontiguous``: every second element of a larger tensor. ``exclude_zero``: the smallest number instead of zero.
+
+    >>> import retrograd as torch
+    >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu").shape
+    torch.Size([2, 3])
+    """
+    size = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if noncontiguous and memory_format is not None:
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"noncontiguous={noncontiguous!r} and memory_format={memory_format!r}"
+        )
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    if requires_grad and whole:
+        raise ValueError(
+            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}"
+        )
+    made = _integers(size, dtype, device, low, high) if whole else _floats(size, dtype, device, low, high)
+    if noncontiguous and made.numel() > 1:
+        made = made.repeat_interleave(2, -1)[..., ::2]
+    elif memory_format is not None:
+        made = made.clone(memory_format=memory_format)
+    if exclude_zero:
+        made[made.eq(0)] = finfo(dtype).tiny if not whole else 1
+    return made.requires_grad_() if requires_grad else made
+
+
+def _limits(
+    low: float | None, high: float | None, default: tuple[Any, Any], lowest: Any, highest: Any
+) -> tuple[Any, Any]:
+    """The limits that were given or else hold by default, within what the dtype can hold."""
+    low, high = default[0] if low is None else low, default[1] if high is None else high
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
+    if low > high:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    return max(lowest, min(low, highest)), max(lowest, min(high, highest))
+
+
+def _integers(size: Any, dtype: Dtype, device: Any, low: Any, high: Any) -> Tensor:
+    if dtype is dtypes.bool_:
+        default, lowest, highest = (0, 2), 0, 2
+    else:
+        default = (-9, 10) if iinfo(dtype).min < 0 else (0, 10)
+        lowest, highest = iinfo(dtype).min, min(iinfo(dtype).max + 1, 2**63 - 1)
+    first, end = _limits(low, high, default, lowest, highest)
+    first, end = math.ceil(first), math.ceil(end)
+    if first == end:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    found: Tensor = randint(first, end, size, device=device, dtype=dtype)
+    return found
+
+
+def _floats(size: Any, dtype: Dtype, device: Any, low: Any, high: Any) -> Tensor:
+    real = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype, dtype)
+    first, end = _limits(low, high, (-9, 9), finfo(real).min, finfo(real).max)
+    if first == end:
+        warn(
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1 and "
+            "will be removed in 2.3. Use `torch.full(...)` instead.",
+            FutureWarning,
+        )
+        return full(size, first, device=device, dtype=dtype)
+    made = empty(size, device=device, dtype=dtype)
+    with no_grad():
+        (view_as_real(made) if dtype.is_complex else made).uniform_(first, end)
+    return made

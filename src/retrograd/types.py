@@ -1,0 +1,25 @@
+"""Names for kinds of arguments, as ``torch.types``."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from typing import IO, Any, TypeAlias
+
+from .core.absent import absent, listed
+from .core.devices import device
+from .core.size import Size
+from .core.tensor import Tensor
+from .ops.memory import UntypedStorage as Storage
+
+Number: TypeAlias = builtins.int | builtins.float | builtins.bool
+Device: TypeAlias = device | str | builtins.int | None
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+BoolLikeType: TypeAlias = builtins.bool
+IntLikeType: TypeAlias = builtins.int
+FloatLikeType: TypeAlias = builtins.float
+py_sym_types: tuple[Any, ...] = ()
+
+__all__ = ["BoolLikeType", "Device", "FileLike", "FloatLikeType", "IntLikeType", "Number", "Size", "Storage", "Tensor",
+           "py_sym_types"]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,14 @@
+"""Measuring how long things take, as ``torch.utils.benchmark``: timers, measurements, tables that compare them."""
+
+from __future__ import annotations
+
+from ...core.absent import absent, listed
+from .compare import Colorize, Compare
+from .measurement import Measurement, TaskSpec, ordered_unique, select_unit, trim_sigfig, unit_to_english
+from .timer import Language, Timer, set_torch_threads, timer
+
+__all__ = [
+    "Colorize", "Compare", "Language", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit",
+    "set_torch_threads", "timer", "trim_sigfig", "unit_to_english",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())

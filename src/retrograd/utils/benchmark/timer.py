@@ -1,0 +1,149 @@
+"""``Timer``: how long a piece of a program takes."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import textwrap
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy
+
+from ...core import devices, threads
+from .measurement import Measurement, TaskSpec
+
+
+class Language(enum.Enum):
+    """In what a statement is written."""
+
+    PYTHON = 0
+    CPP = 1
+
+
+def timer() -> float:
+    """Seconds, after a GPU has done what it was asked."""
+    if "cupy" in sys.modules and devices.gpu_count():
+        devices.cupy().cuda.Device().synchronize()
+    return timeit.default_timer()
+
+
+@contextmanager
+def set_torch_threads(n: int) -> Iterator[None]:
+    """A block in which ``n`` threads calculate."""
+    before = threads.get_num_threads()
+    try:
+        threads.set_num_threads(n)
+        yield
+    finally:
+        threads.set_num_threads(before)
+
+
+class Timer:
+    """Times a statement, after a ``setup`` that is not timed, in ``num_threads`` threads.
+
+    ``label``, ``sub_label``, ``description`` and ``env`` say how tables call what was measured. A statement finds
+    ``torch`` and what stands in ``globals``.
+
+    >>> import retrograd as torch
+    >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
+    >>> timer.timeit(10).number_per_run
+    10
+
+    See https://docs.pytorch.org/docs/stable/benchmark_utils.html.
+    """
+
+    def __init__(
+        self,
+        stmt: str = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: Language | str = Language.PYTHON,
+    ) -> None:
+        if not isinstance(stmt, str):
+            raise ValueError("Currently only a `str` stmt is supported.")
+        if language not in (Language.PYTHON, "py", "python"):
+            raise ValueError(f"retrograd times Python only, not language={language!r}")
+        if global_setup:
+            raise ValueError(f"global_setup is C++ only, got `{global_setup}`")
+        space = {"torch": sys.modules[__package__.partition(".")[0]], **(globals or {})}
+        stmt, setup = _dedented(stmt), _dedented(setup)
+        self._globals = space
+        self._timer = timeit.Timer(stmt=stmt, setup=setup or "pass", timer=timer, globals=space)
+        self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
+
+    def _timeit(self, number: int) -> float:
+        return max(self._timer.timeit(number), 1e-9)
+
+    def timeit(self, number: int = 1000000) -> Measurement:
+        """One measurement of ``number`` runs, after some to warm up."""
+        with set_torch_threads(self._task_spec.num_threads):
+            self._timeit(max(number // 100, 2))
+            return Measurement(number, [self._timeit(number)], self._task_spec)
+
+    def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
+        """Refused, as by PyTorch, which has :meth:`blocked_autorange`."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def autorange(self, callback: Any = None) -> NoReturn:
+        """Refused, as by PyTorch, which has :meth:`blocked_autorange`."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def _block_size(self, min_run_time: float) -> int:
+        """How many runs are timed at once, so that reading the clock costs next to nothing."""
+        with set_torch_threads(self._task_spec.num_threads):
+            overhead = float(numpy.median([self._timeit(0) for _ in range(5)]))
+            number = 1
+            while True:
+                taken = self._timeit(number)
+                if overhead / taken <= 1e-4 and taken >= min_run_time / 1000:
+                    return number
+                if taken > min_run_time:
+                    return number
+                number *= 10
+
+    def _until(self, number: int, times: list[float], enough: Callable[[], bool], callback: Any) -> Measurement:
+        with set_torch_threads(self._task_spec.num_threads):
+            while not enough() or not times:
+                taken = self._timeit(number)
+                times.append(taken)
+                if callback is not None:
+                    callback(number, taken)
+        return Measurement(number, times, self._task_spec)
+
+    def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
+        """Measurements, each of as many runs as make the clock's share small, for at least ``min_run_time`` seconds."""
+        number, times = self._block_size(min_run_time), list[float]()
+        return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
+
+    def adaptive_autorange(
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None
+    ) -> Measurement:
+        """Measurements until the middle half of the times lies within ``threshold`` of the median.
+
+        For ``min_run_time`` seconds at least and ``max_run_time`` at most.
+        """
+        number, times = self._block_size(0.05), list[float]()
+
+        def enough() -> bool:
+            spent = sum(times)
+            if len(times) < 4 or spent < min_run_time:
+                return spent > max_run_time
+            found = Measurement(number, times, self._task_spec)
+            return spent > max_run_time or found.meets_confidence(threshold)
+
+        return self._until(number, times, enough, callback)
+
+
+def _dedented(text: str) -> str:
+    """A statement that is written over several lines within a program."""
+    return textwrap.dedent(text[1:] if text.startswith("\n") else text).rstrip()

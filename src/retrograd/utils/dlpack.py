@@ -1,0 +1,33 @@
+"""Tensors from and for other libraries by DLPack, as ``torch.utils.dlpack``."""
+
+from __future__ import annotations
+
+import enum
+
+from ..core.absent import absent, listed
+from ..ops.data import from_dlpack
+from ..ops.memory import to_dlpack
+
+
+class DLDeviceType(enum.IntEnum):
+    """The kinds of devices, by DLPack's numbers."""
+
+    kDLCPU = 1  # noqa: N815 - DLPack's names
+    kDLCUDA = 2  # noqa: N815
+    kDLCUDAHost = 3  # noqa: N815
+    kDLOpenCL = 4  # noqa: N815
+    kDLVulkan = 7  # noqa: N815
+    kDLMetal = 8  # noqa: N815
+    kDLVPI = 9  # noqa: N815
+    kDLROCM = 10  # noqa: N815
+    kDLROCMHost = 11  # noqa: N815
+    kDLExtDev = 12  # noqa: N815
+    kDLCUDAManaged = 13  # noqa: N815
+    kDLOneAPI = 14  # noqa: N815
+    kDLWebGPU = 15  # noqa: N815
+    kDLHexagon = 16  # noqa: N815
+    kDLMAIA = 17  # noqa: N815
+
+
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,29 @@
+"""Record the dtypes of results within ``autocast``: ``python -m tests.golden.record_amp`` (needs PyTorch)."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import torch
+
+from retrograd.amp import autocast_mode
+from tests.autocasted import concerned, given
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    names = set(f"{autocast_mode.LOWER} {autocast_mode.FULL} {autocast_mode.WIDEST}".split())
+    found = {
+        key: {kind: given(torch, sample, kind, "bfloat16") for kind in ("float32", "bfloat16", "float64")}
+        for key, sample in concerned(names)
+    }
+    path = Path(__file__).with_name("amp.json")
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items())
+    path.write_text(f'{{"torch": {json.dumps(torch.__version__)}, "dtypes": {{\n{lines}\n}}}}\n')
+    print(f"{path.name}: {len(found)} samples, {path.stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main()

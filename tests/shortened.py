@@ -1,0 +1,28 @@
+"""How the examples that train are run in tests: for a few steps; and what of their text is no business of a comparison."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+#: Arguments beside ``--folder``; examples that are not listed take none.
+SHORT = {
+    "adding.py": ("--steps", "100"),
+    "character_gpt.py": ("--steps", "3", "--text", str(pathlib.Path(__file__).parent.parent / "LICENSE")),
+    "digits.py": ("--epochs", "2"),
+    "gaussian_process.py": ("--steps", "20"),
+    "learning_to_learn.py": ("--steps", "100"),
+    "oscillator.py": ("--steps", "250"),
+    "ratings.py": ("--epochs", "5"),
+    "variational.py": ("--epochs", "5"),
+}
+
+
+def arguments(name: str, folder: str) -> list[str]:
+    """What the example ``name`` is called with; its picture goes to ``folder``."""
+    return [*SHORT[name], "--folder", folder] if name in SHORT else []
+
+
+def without_times(printed: str) -> str:
+    """What was printed, but for how long it took."""
+    return re.sub(r"\d+\.\d seconds", "… seconds", printed)

@@ -1,0 +1,31 @@
+"""What programs ask before they start and beside their work: the same answers, errors and warnings as PyTorch's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import retrograd as torch
+from tests.asked import TOPICS, answers
+
+RECORDED = json.loads((Path(__file__).parent / "golden" / "asked.json").read_text())["answers"]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_answers(topic: str) -> None:
+    found = answers(torch, topic)
+    assert [line for line, *_ in RECORDED[topic]] == [line for line, *_ in found], "record anew"
+    wrong = [
+        f"{line}\n  PyTorch: {shown} {said or ''}\n  here:    {ours} {warned or ''}"
+        for (line, shown, said), (_, ours, warned) in zip(RECORDED[topic], found, strict=True)
+        if not (same(shown, ours) and said == warned)
+    ]
+    print(f"{len(found) - len(wrong)} of {len(found)} answers agree")
+    assert not wrong, "\n".join(wrong)
+
+
+def same(theirs: str, ours: str) -> bool:
+    """Whether two answers agree; an error may say more than PyTorch's."""
+    return theirs == ours or (theirs.startswith("!") and ours.startswith(theirs.rstrip(".")))

@@ -1,0 +1,256 @@
+"""Large arrays: compiled loops give what NumPy gives, both are near the truth, and nothing depends on there being Numba.
+
+The truth is the same program in float64. Errors are in units of float32's precision, relative to the largest element.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.kernels import fast
+
+compiled = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
+SIZE = 200  # 40,000 elements: enough for loops
+UNIT = 2.0**-24
+
+# Each with what its result may be wrong by, beside what is rounded away on the way (see `allowed`).
+CASES = """
+x + y | x * y - p | x / p | 2 - x | 1 / p | x.exp() | x.sigmoid() | x.tanh() | x.relu() | p.sqrt() | p.rsqrt() | p ** 3 | p ** 2
+p.reciprocal() | x.clamp(-1, 1) | x.clamp(max=0.5) | torch.where(c, x, y) | x.masked_fill(c, 2.0) | torch.maximum(x, y)
+torch.minimum(x, y) | torch.lerp(x, y, 0.3) | torch.addcmul(x, y, p) | x.add(y, alpha=0.5) | x.erf() | x.abs() | -x | p.log1p()
+n.gelu(x) | n.silu(x) | n.leaky_relu(x) | n.elu(x) | n.selu(x) | n.celu(x) | n.softplus(x) | n.mish(x) | n.hardswish(x)
+n.logsigmoid(x) | n.threshold(x, 0.1, 0) | x.sum(0) | x.sum(1) | p.sum() | x.mean(1) | x.var() | x.var(1) | x.var(0) | x.std(1)
+x.norm() | x.norm(dim=1) | x.norm(dim=0) | x.max(0)[0] | x.min(0)[0] | x.amax(1) | x.amin(1) | x.amax(0) | x.cumsum(0)
+x.cumsum(1) | x.flatten().cumsum(0) | near.cumprod(1) | near.cumprod(0) | near.prod() | x.logsumexp(1) | n.softmax(x, 1)
+n.log_softmax(x, 1) | n.layer_norm(x, (200,)) | n.layer_norm(x, (200,), row, row) | n.cross_entropy(x, index)
+n.batch_norm(image, None, None, each, each, training=True) | n.group_norm(image, 4, each, each) | n.instance_norm(image)
+n.rms_norm(x, (200,), row) | n.mse_loss(x, y) | n.l1_loss(x, y) | n.smooth_l1_loss(x, y)
+n.binary_cross_entropy_with_logits(x, p.detach()) | x + row | x * row[:, None] | x.t().exp() * y.t() | x.t().sum(1) | x.t().var(1)
+image.mean((2, 3)) | image.sum((0, 2, 3)) | image + each[:, None, None] | x.expand(2, 200, 200) + 1 | x + y.t() | x[:, ::2] * 2
+"""
+EXPRESSIONS = [each.strip() for line in CASES.strip().splitlines() for each in line.split("|")]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Loops on one thread, which are compiled in less time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def drawn() -> dict[str, Any]:
+    random = numpy.random.default_rng(0)
+    found = {name: random.standard_normal((SIZE, SIZE)) for name in ("x", "y")}
+    found["p"] = random.random((SIZE, SIZE)) + 0.5
+    found["near"] = 1 + 0.01 * random.standard_normal((SIZE, SIZE))
+    found["row"], found["each"] = random.standard_normal(SIZE), random.standard_normal(16)
+    found["image"] = random.standard_normal((8, 16, 18, 18))
+    return {name: array.astype(numpy.float32) for name, array in found.items()}
+
+
+DRAWN = drawn()
+GRADIENT = numpy.random.default_rng(1).standard_normal(8 * 16 * 18 * 18 * 2).astype(numpy.float32)
+
+
+def calculated(expression: str, dtype: Any, even: bool) -> list[Any]:
+    """The name of the node, the result, and the gradients; ``even``: the incoming gradient is 1 everywhere."""
+    given = {name: torch.tensor(array, dtype=dtype).requires_grad_() for name, array in DRAWN.items()}
+    index = torch.tensor(numpy.random.default_rng(2).integers(0, SIZE, SIZE))
+    space = {**given, "torch": torch, "n": torch.nn.functional, "c": torch.tensor(DRAWN["y"] > 0.3), "index": index}
+    out = eval(expression, space)
+    ones = torch.ones((), dtype=dtype).expand(out.shape)
+    out.backward(ones if even else torch.tensor(GRADIENT[: out.numel()].reshape(out.shape), dtype=dtype))
+    grads = [None if each.grad is None else each.grad.numpy() for each in given.values()]
+    return [type(out.grad_fn).__name__, out.stride(), out.detach().numpy(), *grads]
+
+
+@compiled
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_loops_and_numpy_agree_with_the_truth(
+    expression: str, monkeypatch: pytest.MonkeyPatch, one_thread: None
+) -> None:
+    for even in (False, True):
+        loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
+        with monkeypatch.context() as patch:
+            patch.setattr(fast, "available", lambda: False)
+            patch.setattr("retrograd.kernels.large.available", lambda: False)
+            plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
+        assert loops[:2] == plain[:2]
+        for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):
+            if true is None:
+                assert loop is numpy_ is double_ is None
+                continue
+            size = max(float(numpy.abs(true).max()), 1e-3)
+            by_loop, by_numpy, by_double = (
+                float(numpy.abs(each - true).max()) / size for each in (loop, numpy_, double_)
+            )
+            assert loop.dtype == numpy.float32 and loop.shape == true.shape
+            assert by_loop <= max(3 * by_numpy, 6 * UNIT), (
+                f"{expression}: {by_loop / UNIT} units, NumPy {by_numpy / UNIT}"
+            )
+            assert by_double < 1e-12
+
+
+def units(found: Any, true: Any) -> float:
+    """The greatest error in units in the last place of float32."""
+    step = numpy.spacing(numpy.maximum(numpy.abs(true.astype(numpy.float32)), numpy.float32(2.0**-126)))
+    return float((numpy.abs(found.astype(numpy.float64) - true) / step).max())
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("name", "low", "high", "bound", "exact"),
+    [
+        ("exp", -87, 88, 0.8, math.exp),
+        ("sigmoid", -80, 80, 2.6, lambda x: 1 / (1 + math.exp(-x))),
+        ("erf", -4, 4, 1.5, math.erf),
+        ("log1p", -0.99, 10, 2.5, math.log1p),
+        ("gelu", -3, 10, 8.0, lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2))),
+        ("silu", -20, 20, 3.5, lambda x: x / (1 + math.exp(-x))),
+    ],
+)
+def test_errors_of_functions(name: str, low: float, high: float, bound: float, exact: Any, one_thread: None) -> None:
+    x = numpy.random.default_rng(0).uniform(low, high, 40_000).astype(numpy.float32)
+    true = numpy.array([exact(float(each)) for each in x])
+    assert units(fast.looped(name, x), true) < bound
+
+
+@compiled
+def test_special_numbers(one_thread: None) -> None:
+    ends = torch.tensor([math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-40, 100.0, -100.0, 1e30]).repeat(5000)
+    for name in ("exp", "sigmoid", "erf", "log1p", "relu", "abs", "sign", "sqrt"):
+        with numpy.errstate(all="ignore"):
+            loop, few = getattr(ends, name)()[:9], getattr(ends[:9], name)()
+        assert torch.allclose(loop, few, rtol=1e-6, atol=1e-38, equal_nan=True), name
+        assert torch.equal(torch.signbit(loop[3:5]), torch.signbit(few[3:5])), name
+    rows = torch.tensor([[0.0, -math.inf], [math.inf, 1.0], [-math.inf, -math.inf], [math.nan, 1.0]]).repeat(10_000, 1)
+    for function in (torch.softmax, torch.log_softmax, torch.logsumexp, torch.amax, torch.amin):
+        assert torch.allclose(function(rows, 1)[:4], function(rows[:4], 1), equal_nan=True), function
+    assert torch.equal(rows.max(0)[1], torch.tensor([3, 1]))
+
+
+@compiled
+@pytest.mark.parametrize("expression", ["x.exp()", "x + y", "x.sum()", "n.softmax(x, 1)", "x.cumsum(1)"])
+def test_the_number_of_threads_changes_nothing(expression: str) -> None:
+    together = calculated(expression, torch.float32, False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    alone = calculated(expression, torch.float32, False)
+    torch.set_num_threads(before)
+    for a, b in zip(together[2:], alone[2:], strict=True):
+        assert (a is None and b is None) or numpy.allclose(a, b, rtol=2e-7, atol=1e-7)
+
+
+@compiled
+def test_in_place(one_thread: None) -> None:
+    x = torch.arange(40_000.0)
+    y = x.clone()
+    assert x.add_(y) is x and torch.equal(x, y * 2)
+    assert torch.equal(x.mul_(0.5), y) and torch.equal(x.sub_(y), torch.zeros(40_000))
+    assert torch.equal(x.add_(y, alpha=0.5), y / 2) and torch.equal(x.div_(0.5), y) and torch.equal(x.add_(x), y + y)
+    assert x._version == 6
+
+
+@compiled
+def test_random_numbers_are_those_of_few() -> None:
+    def few(draw: Any, times: int) -> Any:
+        torch.manual_seed(7)
+        return torch.cat([draw(160) for _ in range(times)])
+
+    for draw in (
+        torch.rand,
+        torch.randn,
+        lambda n: torch.randint(3, 11, (n,)),
+        lambda n: torch.full((n,), 0.3).bernoulli(),
+    ):
+        torch.manual_seed(7)
+        many = draw(160 * 250)
+        after = torch.rand(3)
+        expected = few(draw, 250)
+        assert torch.allclose(many, expected, rtol=1e-6, atol=1e-6) and torch.equal(after, torch.rand(3))
+    torch.manual_seed(1)
+    assert torch.equal(torch.randperm(40_000).sort()[0], torch.arange(40_000))
+
+
+@compiled
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "maximize": True}, {"betas": (0.3, 0.9)}])
+def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(kind: Any, **options: Any) -> Any:
+        w = torch.tensor(DRAWN["x"]).requires_grad_()
+        optimizer = kind([w], **options)
+        for scale in (1.0, -0.5, 2.0):
+            w.grad = torch.tensor(DRAWN["y"] * numpy.float32(scale))
+            optimizer.step()
+        return w.detach().numpy()
+
+    kinds = [(torch.optim.Adam, options), (torch.optim.AdamW, options)]
+    plain = {name: value for name, value in options.items() if name != "betas"}
+    kinds += [(torch.optim.SGD, {"lr": 0.1, **plain}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, **plain}),
+              (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, **plain})]  # fmt: skip
+    for kind, given in kinds:
+        loop = trained(kind, **given)
+        with monkeypatch.context() as patch:
+            patch.setattr("retrograd.optim.large.available", lambda: False)
+            assert numpy.allclose(loop, trained(kind, **given), rtol=1e-6, atol=1e-6)
+
+
+@compiled
+def test_several_python_threads_at_once() -> None:
+    x = torch.tensor(DRAWN["x"])
+    expected, found = x.exp(), []
+    workers = [threading.Thread(target=lambda: found.append(x.exp())) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 4 and all(torch.equal(each, expected) for each in found)
+
+
+def run(program: str, **environment: str) -> str:
+    made = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def test_small_programs_load_no_compiler() -> None:
+    program = (
+        "import sys, retrograd as torch; x = torch.ones(1000, requires_grad=True); (x * 2).exp().sum().backward(); "
+    )
+    assert run(program + "print('numba' in sys.modules)") == "False"
+
+
+def test_it_can_be_switched_off() -> None:
+    program = "import sys, retrograd as torch; print(float(torch.ones(100000).exp().sum()), 'numba' in sys.modules)"
+    value, loaded = run(program, RETROGRAD_FAST="0").split()
+    assert abs(float(value) / 271828.18 - 1) < 1e-5 and loaded == "False"
+
+
+@compiled
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_calculates_too() -> None:
+    program = """
+import os, warnings, retrograd as torch
+warnings.simplefilter("ignore")
+x = torch.ones(100000)
+(x + x).sum()
+if child := os.fork():
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    os._exit(0 if float((x + x).sum()) == 200000 else 1)
+"""
+    assert run(program) == "0"

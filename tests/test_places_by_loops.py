@@ -1,0 +1,219 @@
+"""The loops for large arrays that pick, sort, scan, draw and go over windows give what NumPy gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.kernels import fast
+
+pytestmark = pytest.mark.skipif(not fast.available(), reason="Numba is not installed")
+F = torch.nn.functional
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
+    """Calls a function with loops for arrays however small, and without."""
+
+    def call(function: Callable[[], Any]) -> tuple[Any, Any]:
+        results = []
+        for least, there in ((1, True), (1 << 60, False)):
+            monkeypatch.setattr(fast, "LARGE", least)
+            monkeypatch.setattr(fast, "available", lambda there=there: there)
+            torch.manual_seed(0)
+            results.append(function())
+        return results[0], results[1]
+
+    return call
+
+
+def same(a: Any, b: Any, tolerance: float) -> None:
+    if a is None:
+        assert b is None
+        return
+    if isinstance(a, (tuple, list)):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            same(one, other, tolerance)
+        return
+    assert a.dtype is b.dtype
+    assert a.shape == b.shape
+    if tolerance:
+        numpy.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance)
+    else:
+        numpy.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def swept(function: Callable[..., Any], *inputs: Any) -> tuple[Any, ...]:
+    """The result of ``function`` and its gradients."""
+    leaves = [each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs]
+    out = function(*leaves)
+    out.backward(torch.randn(out.shape, dtype=out.dtype))
+    return (out.detach(), *(each.grad for each in leaves if each.requires_grad))
+
+
+PLACES: dict[str, Callable[..., Any]] = {
+    "gather rows": lambda x, i, y: x.gather(1, i),
+    "gather columns": lambda x, i, y: x.gather(0, i % 7),
+    "gather of a transpose": lambda x, i, y: x.t().gather(0, i.t()),
+    "scatter_add rows": lambda x, i, y: x.scatter_add(1, i, y),
+    "scatter_add columns": lambda x, i, y: x.scatter_add(0, i % 7, y),
+    "index_select": lambda x, i, y: x.index_select(1, i[0]),
+    "index_add": lambda x, i, y: x.index_add(1, i[0], y),
+    "x[i]": lambda x, i, y: x[i % 7],
+    "x[:, i]": lambda x, i, y: x[:, i[1]],
+    "x[-i]": lambda x, i, y: x[-(i[0] % 7)],
+    "x[mask]": lambda x, i, y: x[y.detach() > 0],
+    "embedding": lambda x, i, y: F.embedding(i % 7, x),
+    "take_along_dim": lambda x, i, y: torch.take_along_dim(x, i, 1),
+    "cumsum rows": lambda x, i, y: x.cumsum(1),
+    "cumsum columns": lambda x, i, y: x.cumsum(0),
+    "cumprod rows": lambda x, i, y: x.cumprod(1),
+    "cumprod columns": lambda x, i, y: x.cumprod(0),
+    "topk": lambda x, i, y: x.topk(3, 1)[0],
+    "smallest of columns": lambda x, i, y: x.topk(1, 0, largest=False)[0],
+    "sort": lambda x, i, y: x.sort(1, descending=True)[0],
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places(name: str, both: Any) -> None:
+    def run() -> Any:
+        x, y = (torch.randn(7, 70) for _ in range(2))
+        return swept(PLACES[name], x, torch.randint(0, 70, (7, 70)), y)
+
+    same(*both(run), tolerance=1e-5)
+
+
+def test_places_that_lie_outside() -> None:
+    x = torch.randn(200, 200)
+    index = torch.zeros(200, 200, dtype=torch.int64)
+    index[3, 4] = 200
+    before = x.clone()
+    for call in (lambda: x.gather(1, index), lambda: x.scatter_add_(1, index, before), lambda: x[index]):
+        with pytest.raises((RuntimeError, IndexError), match="200"):
+            call()
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int32, torch.int64, torch.uint8])
+def test_order_of_what_is_equal(dtype: Any, descending: bool) -> None:
+    values = torch.randint(0, 20, (40, 100)).to(dtype)
+    if dtype.is_floating_point:
+        values[values == 3] = float("nan")
+        values[values == 5] = float("inf")
+        values[values == 7] = -float("inf")
+        values[::2][values[::2] == 0] = -0.0
+    keys = values.double().nan_to_num(nan=1e300, posinf=1e299, neginf=-1e299).tolist()
+    wanted = [sorted(range(100), key=lambda k, row=row: -row[k] if descending else row[k]) for row in keys]
+    found = values.sort(1, descending=descending)
+    assert found[1].tolist() == wanted
+    numpy.testing.assert_array_equal(found[0].numpy(), numpy.take_along_axis(values.numpy(), found[1].numpy(), 1))
+    for count in (1, 5):
+        assert values.topk(count, 1, largest=descending)[1].tolist() == [row[:count] for row in wanted]
+
+
+@pytest.mark.parametrize("count", [1, 5, 700, 20000])
+def test_drawing(count: int, both: Any) -> None:
+    def run() -> Any:
+        torch.rand(3)
+        return [
+            torch.rand(count), torch.randn(count), torch.randint(-3, 8, (count,)), torch.randperm(count),
+            torch.rand(count, dtype=torch.float64), torch.randint(0, 2**40, (count,)), torch.get_rng_state(),
+        ]  # fmt: skip
+
+    same(*both(run), tolerance=0)
+
+
+#: channels, outputs, groups, kernel, stride, padding, dilation
+CONVOLUTIONS = [
+    (1, 3, 1, (3, 3), 1, 0, 1), (4, 4, 4, (3, 3), 1, 1, 1), (4, 8, 4, (3, 3), 2, 1, 1), (2, 3, 1, (5, 5), 1, 2, 1),
+    (3, 4, 1, (3, 2), (2, 3), (1, 0), (1, 2)), (6, 4, 2, (3, 3), 1, 1, 1), (40, 5, 1, (3, 3), 1, 1, 1),
+    (40, 5, 1, (3, 3), (2, 1), (2, 3), (2, 1)), (40, 6, 2, (1, 3), 2, 0, 1), (33, 4, 1, (1, 1), 1, 0, 1),
+    (3, 3, 3, (4, 4), 3, 3, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
+def test_convolution(case: tuple[Any, ...], both: Any) -> None:
+    channels, outputs, groups, kernel, stride, padding, dilation = case
+
+    def run() -> Any:
+        x = torch.randn(3, channels, 9, 11)
+        w = torch.randn(outputs, channels // groups, *kernel)
+        b = torch.randn(outputs)
+        turned = torch.randn(3, outputs, 9, 8)
+        return (
+            swept(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, w, b),
+            swept(lambda x, w: F.conv_transpose2d(x, w, None, stride, padding, 0, groups, dilation), turned, w),
+        )
+
+    same(*both(run), tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 2, "stride": 3},
+     {"kernel_size": (3, 2), "stride": (1, 3), "dilation": (2, 1)},
+     {"kernel_size": 3, "stride": 3, "padding": 1, "ceil_mode": True}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("special", [None, float("nan"), -float("inf")])
+def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
+    def run() -> Any:
+        x = torch.randint(-3, 3, (2, 3, 9, 11)).float()
+        if special is not None:
+            x[torch.rand(x.shape) < 0.3] = special
+            x[0, 0] = special
+        return [*F.max_pool2d(x, **how, return_indices=True), *swept(lambda x: F.max_pool2d(x, **how), x)]
+
+    same(*both(run), tolerance=0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 2, 300, 8)], ids=str)
+def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(shape) * 3 for _ in range(3))
+        k[..., -1, :] *= 5  # exponentials of very different size
+        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
+
+    same(*both(run), tolerance=1e-4)
+
+
+def test_attention_to_nan(both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(1, 2, 40, 4) for _ in range(3))
+        q[0, 0, 3, 0] = float("nan")
+        k[0, 1, 30, 0] = float("inf")
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    same(*both(run), tolerance=1e-5)
+
+
+def test_double_precision(both: Any) -> None:
+    def run() -> Any:
+        x, w = torch.randn(2, 4, 9, 11, dtype=torch.float64), torch.randn(4, 1, 3, 3, dtype=torch.float64)
+        found = swept(lambda x, w: F.max_pool2d(F.conv2d(x, w, groups=4), 2).cumsum(1), x, w)
+        return [*found, *swept(lambda x: x.topk(2)[0], x)]
+
+    same(*both(run), tolerance=1e-12)
+
+
+def test_layouts(both: Any) -> None:
+    def run() -> Any:
+        found = []
+        for channels, groups in itertools.product((4, 40), (1, 4)):
+            x = torch.randn(2, channels, 9, 11).to(memory_format=torch.channels_last)
+            w = torch.randn(4, channels // groups, 3, 3).transpose(2, 3)
+            found += swept(lambda x, w, groups=groups: F.conv2d(x, w, padding=1, groups=groups), x, w)
+            found += swept(lambda x: F.max_pool2d(x, 2), x)
+        return found
+
+    same(*both(run), tolerance=1e-4)
