@@ -1,0 +1,39 @@
+"""Random programs of hooks, custom functions, checkpoints and saved-tensor hooks, against what PyTorch made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import retrograd as torch
+from tests.wild import COUNT, program, run
+
+RECORDED = json.loads((Path(__file__).with_name("golden") / "wild.json").read_text(encoding="utf-8"))["programs"]
+
+
+@pytest.fixture(autouse=True)
+def retaining_last() -> Iterator[None]:
+    """Gradients are retained after all hooks, as in PyTorch 2."""
+    torch.autograd.graph.set_retain_grad_last(True)
+    yield
+    torch.autograd.graph.set_retain_grad_last(False)
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_a_wild_program(seed: int) -> None:
+    lines = program(seed)
+    assert json.loads(json.dumps(run(torch, lines))) == RECORDED[seed], "\n".join(lines)
+
+
+def test_the_programs_use_all_that_there_is() -> None:
+    whole = "\n".join(line for seed in range(COUNT) for line in program(seed))
+    for each in (
+        "Cube.apply", "Product.apply", "Two.apply", "Half.apply", "Straight.apply", "Stingy.apply", "Same.apply",
+        "checkpoint(hooked", "checkpoint(packed", "checkpoint(nested", "checkpoint(drawn", "use_reentrant=True", "saving(",
+        "register_prehook", "register_post_accumulate_grad_hook", "mode='any'", "retain_grad", "torch.no_grad()",
+    ):  # fmt: skip
+        assert whole.count(each) >= 5, each
+    assert sum(not any(isinstance(value, str) for value in each.values()) for each in RECORDED) > 250
