@@ -122,6 +122,7 @@ def measure(row: Row, rounds: int) -> Result:
         given.append(works[name]())
     gap = differs(row, given[0], given[-1])
     assert gap is None, gap
+    given.clear()  # a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew
     if row.by_hand is not None:
         works["by_hand"] = row.by_hand()
     counts = {}

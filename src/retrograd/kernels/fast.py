@@ -30,8 +30,9 @@ BOOL = numpy.dtype(numpy.bool_)
 LARGE = 1 << 15
 #: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
 WAKING = 1 << 18
-#: How often OpenMP's threads look for work before they sleep: for about a quarter of a millisecond.
-PATIENCE = "10000"
+#: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
+#: cores from BLAS: a step of a small convolutional network took fifteen times as long.
+PATIENCE = "1000"
 
 
 @cache
@@ -43,6 +44,8 @@ def available() -> bool:
 @cache
 def loops(topic: str) -> Any:
     """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
+    if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["GOMP_SPINCOUNT"] = PATIENCE  # read when the library of threads is loaded
     return import_module(f"retrograd.kernels.loops.{topic}")
 
 
@@ -315,14 +318,7 @@ class Running:
         """Run the first loop of all: the threads are made, and it turns out which library makes them."""
         import numba
 
-        asked = [name for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY") if name in os.environ]
-        if not asked:
-            os.environ["GOMP_SPINCOUNT"] = PATIENCE
-        try:
-            loop(*args)
-        finally:
-            if not asked:
-                del os.environ["GOMP_SPINCOUNT"]
+        loop(*args)
         self.layer = numba.threading_layer()
         self._tell(threads.limit())
         threads.followers.append(self._count_changed)
