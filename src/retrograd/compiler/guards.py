@@ -180,7 +180,7 @@ class Guards:
                     for each in names & vars(value).keys():
                         if not isinstance(vars(value)[each], (ModuleType, type)):
                             self.held(f"{inner}[{each!r}]", vars(value)[each], depth + 1)
-            elif getattr(value, "__globals__", {}).get(MARK) is None and not isinstance(value, type):
+            elif not isinstance(value, type) and not (isinstance(value, FunctionType) and MARK in value.__globals__):
                 self.held(f"{where}[{name!r}]", value, depth + 1)
 
     def module(self, value: Module, depth: int) -> None:

@@ -390,7 +390,7 @@ class Trace(Run):
             return None
         factor = _factor(input._inner, p, False)
         self.position = _drawn()
-        step = self.noted(DROP, (input.detach(),), (p,), factor)
+        step = self.noted(DROP, (input,), (p,), factor)
         return TENSORS.mul(input, step)
 
     # -- Blocks

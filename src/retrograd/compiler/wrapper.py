@@ -7,12 +7,14 @@ replayed call is one node, ``CompiledFunctionBackward``.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ..core import dtypes, overriding, where
 from ..core.modes import in_inference, recording, set_recording
@@ -20,19 +22,23 @@ from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.tree import tree_flatten
 from ..core.views import current, freed, stale
+from ..kernels import fast
 from ..nn import Module
 from ..ops.calls import apply
 from ..ops.interpret import runs
 from ..ops.nodes import compiled
 from .adjoint import differentiate
+from .fuse import cheap
 from .guards import Guards, assigns
 from .replay import Program
-from .simplify import needed, shared
+from .simplify import needed, recomputed, shared
 from .tape import CONSTANT, INPUT, Value
 from .tracing import Trace, Traced, Unrecorded
 
 #: How many recordings a function has at most; what none of them holds for is then left to the eager library.
 MOST = 8
+#: Whether a replay that fails is an error (for tests); else the eager library says what is wrong with the call.
+strict = False
 #: What only Python can do: a function that calls it is run as it is.
 SPEAKING = frozenset({print, input, open, breakpoint})
 
@@ -66,7 +72,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
                 try:
                     return each.call(args, kwargs)
                 except Exception:
-                    if each.touches:
+                    if each.touches or strict:
                         raise
                     return function(*args, **kwargs)  # which says what is wrong
         return held.missed(args, kwargs)
@@ -223,9 +229,15 @@ def _of_user(frame: Any) -> bool:
     space = frame.f_globals
     if where.MARK in space or str(space.get("__name__")).partition(".")[0] in where.OTHERS:
         return False
-    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("importlib"):
-        frame = frame.f_back
-    return frame is None  # not what runs because something is imported
+    while (frame := frame.f_back) is not None:
+        ours = where.MARK in frame.f_globals and not frame.f_code.co_filename.startswith(_THROUGH)
+        if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
+            return False  # what the package calls, or what runs because something is imported
+    return True
+
+
+#: The parts of the package that call what is the user's.
+_THROUGH = tuple(os.path.join(os.path.dirname(os.path.dirname(__file__)), each) for each in ("nn", "compiler"))
 
 
 def _speaking() -> frozenset[Any]:
@@ -354,6 +366,8 @@ class Plan:
         forward = [each for each in steps if id(each) in split]
         asked = [each for each in self.found if each is not None]
         backward = needed([each for each in steps if id(each) not in split and not each.effect], asked)
+        if fast.available():
+            backward = recomputed(forward, backward, self.outs, cheap) + backward
         made_there = {each for step in backward for each in step.results}
         own = {*self.grads, *made_there}
         used = [*(each for step in backward for each in step.values()), *asked]
@@ -478,6 +492,11 @@ def _bump(x: Tensor) -> None:
         cell[1] = where.caller()
 
 
+def row_by_row(array: Any) -> Any:
+    """A gradient as programs expect it."""
+    return numpy.array(array, order="C")
+
+
 class CompiledNode(Node):
     """The node of a replayed call. Its vjp is the program backwards; recorded, the call is done again by operations."""
 
@@ -496,6 +515,7 @@ class CompiledNode(Node):
         grads = (grad,) if self.single else [
             numpy.zeros(*form) if each is None else each for each, form in zip(grad, self.forms, strict=True)
         ]  # fmt: skip
+        grads = [each if each.__class__ is ndarray and each.flags.carray else row_by_row(each) for each in grads]
         found = self.program.run(*grads, *saved)
         if not keep:
             self.saved = self.given = None
