@@ -145,7 +145,6 @@ def test_loops_know_nan_and_infinity() -> None:
         torch.exp,
         torch.log,
         torch.relu,
-        nn.functional.gelu,
         nn.functional.silu,
     ):
         compiled = torch.compile(lambda a, function=function: function(a * 1) + 0, fullgraph=True)
@@ -190,6 +189,66 @@ def test_a_module_is_trained_as_it_is_without() -> None:
         return [*losses, run(inputs).sum().item(), *(each.sum().item() for each in model.state_dict().values())]
 
     assert trained(True) == pytest.approx(trained(False), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "AdamW"])
+def test_a_whole_step_is_one_recording(kind: str) -> None:
+    def trained(compiled: bool) -> list[float]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 20), nn.Tanh(), nn.Dropout(0.2), nn.Linear(20, 3))
+        optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.05)
+        scheduled = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+
+        def step(inputs: Any, targets: Any) -> Any:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = torch.compile(step, fullgraph=True) if compiled else step
+        inputs, targets, losses = torch.randn(16, 6), torch.randint(0, 3, (16,)), []
+        for _ in range(20):
+            loss = run(inputs, targets)
+            scheduled.step()
+            losses.append(loss.item())
+            with pytest.raises(RuntimeError, match="second time"):
+                loss.backward()
+        if compiled:
+            assert explained(run).graph_count == 1
+        return [*losses, *(each.sum().item() for each in model.parameters())]
+
+    assert trained(True) == pytest.approx(trained(False), rel=1e-5, abs=1e-6)
+
+
+def test_gradients_of_a_whole_step_accumulate() -> None:
+    weight = x(40, 3)
+    other = weight.detach().clone().requires_grad_()
+    run = torch.compile(lambda a: (weight * a).square().sum().backward(), fullgraph=True)
+    for turn in range(4):
+        run(x(40, 3, grad=False) + turn)
+        (other * (x(40, 3, grad=False) + turn)).square().sum().backward()
+        close(weight.grad, other.grad)
+    weight.grad = None
+    run(x(40, 3, grad=False))
+    close(weight.grad, 2 * weight * x(40, 3, grad=False) ** 2)
+
+
+def test_what_else_keeps_something_is_left_to_python() -> None:
+    weight = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+    def step(a: Any) -> Any:
+        optimizer.zero_grad()
+        (weight * a).sum().backward()
+        optimizer.step()
+        scheduler.step()
+        return weight.sum()
+
+    run = torch.compile(step)
+    assert [run(torch.ones(3)).item() for _ in range(3)] == [0.0, -1.5, -2.25]
+    assert explained(run).graph_count == 0
 
 
 def test_the_call_is_one_node() -> None:

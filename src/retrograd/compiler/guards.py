@@ -19,6 +19,7 @@ from ..core.tensor import Tensor
 from ..core.where import MARK
 from ..nn import Module
 from ..ops.nodes import compiled
+from ..optim import Optimizer
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
 #: How deep objects are looked into, and how many elements of a list.
@@ -34,6 +35,7 @@ class Guards:
         self.tensors: dict[int, str] = {}  # those that are guarded, by identity: their names in the text
         self.seen: dict[Any, Any] = {}
         self.kept: list[Any] = []
+        self.optimizers: list[Any] = []
         self.unfit: str | None = None  # what can not be guarded
 
     def constant(self, thing: Any) -> str:
@@ -133,6 +135,8 @@ class Guards:
             self.thing(value.__self__, depth)
         elif isinstance(value, Module):
             self.module(value, depth)
+        elif isinstance(value, Optimizer):
+            self.optimizers.append(value)
         elif kind in (list, tuple):
             name = self.constant(value)
             if kind is list:
