@@ -13,7 +13,6 @@ from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
-from ..core.views import bump
 from ..kernels.fast import LARGE
 from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
@@ -94,21 +93,6 @@ def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     return dtypes.as_dtype(value).numpy
 
 
-def into(out: Tensor | None, array: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A fresh tensor of ``array``, or ``out`` overwritten with it; ``dtype``: what the user asked for."""
-    if out is None:
-        return made(array, requires_grad)
-    asked = out.dtype if dtype is None else dtypes.as_dtype(dtype)
-    if asked is not out.dtype:
-        names = dtypes.scalar_name(asked), dtypes.scalar_name(out.dtype)
-        raise RuntimeError(f"dtype {names[0]} does not match dtype of out parameter ({names[1]})")
-    if out._array.shape != array.shape:
-        out._array = devices.module_of(out._array).empty(array.shape, out._array.dtype)
-    out._array[...] = array
-    bump(out)
-    return out
-
-
 def number_of(value: Any) -> Any:
     """A number that may be given as a 0-d tensor or as one of NumPy's."""
     return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
@@ -118,11 +102,11 @@ def number_of(value: Any) -> Any:
 
 
 def _filled(
-    name: str, size: tuple[int, ...], fill: Any, out: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
+    name: str, size: tuple[int, ...], fill: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
-    kind = dtype_of(name, dtype, None if out is None else out.dtype)
+    kind = dtype_of(name, dtype)
     np = place_of(device)
     if fill.__class__ is int and fill == 0:
         array = np.zeros(size, kind)
@@ -133,8 +117,6 @@ def _filled(
             array.fill(value)
         else:
             fill_large(array, value)
-    if out is not None:
-        return into(out, array, dtype)
     return wrap(array) if requires_grad is False else made(array, requires_grad)
 
 
@@ -150,7 +132,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return _filled("zeros", sizes_of("zeros", shape, size), 0, out, dtype, layout, device, requires_grad)
+    return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -165,7 +147,7 @@ def ones(
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, layout, device, requires_grad)
+    return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -175,8 +157,6 @@ def empty(
 ) -> Tensor:  # fmt: skip
     """A tensor of the given shape whose elements are whatever the memory held."""
     sizes = sizes_of("empty", shape, size)
-    if out is not None:
-        return into(out, numpy.empty(sizes, out._array.dtype), dtype)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     return made(_blank(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
@@ -259,8 +239,8 @@ def full(
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
-    kind = dtypes.of_number(value) if dtype is None and out is None else dtype
-    return _filled("full", sizes_of("full", tuple(size), ()), value, out, kind, layout, device, requires_grad)
+    kind = dtypes.of_number(value) if dtype is None else dtype
+    return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -269,7 +249,7 @@ def scalar_tensor(
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
-    return _filled("scalar_tensor", (), number_of(s), None, dtype, layout, device, requires_grad)
+    return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -287,7 +267,7 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return into(out, place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), dtype, requires_grad)
+    return made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad)
 
 
 # -- Like another ----------------------------------------------------------------------------------------------------
@@ -358,7 +338,7 @@ def _new(create: Any, doc: str) -> None:
         if fill is None:
             found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
         else:
-            found = _filled(new.__name__, sizes, fill, None, kind, layout, place, requires_grad)
+            found = _filled(new.__name__, sizes, fill, kind, layout, place, requires_grad)
         return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"

@@ -16,7 +16,6 @@ from .factor import cholesky, qr
 from .interpret import Transformed
 from .matrices import (
     LinAlgError,
-    answer,
     array_of,
     at_least_matrix,
     block,
@@ -24,7 +23,6 @@ from .matrices import (
     diagonal_of,
     floating,
     implemented,
-    into,
     part,
     plus,
     real_part,
@@ -129,7 +127,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    return answer(_Eigh, eigh_block(input, _lower(UPLO)), out)
+    return _Eigh(eigh_block(input, _lower(UPLO)))
 
 
 @block("eigvalsh_block")
@@ -147,7 +145,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
         found = eigh_block(input, _lower(UPLO))[0]
     else:
         found = eigvalsh_block(input, _lower(UPLO))
-    return into(out, found)
+    return found
 
 
 # -- Eigenvalues of any matrices -------------------------------------------------------------------------------------
@@ -199,7 +197,7 @@ _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 def eig(input: Tensor, *, out: Any = None) -> Any:
     """Eigenvalues and eigenvectors (columns of length 1) of a square matrix, or of each of a batch; always complex."""
-    return answer(_Eig, eig_block(input), out)
+    return _Eig(eig_block(input))
 
 
 @block("eigvals_block")
@@ -211,13 +209,7 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
 
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """The eigenvalues of a square matrix, or of each of a batch; always complex."""
-    found: Tensor = eig_block(input)[0] if _wanted(input) else eigvals_block(input)
-    if out is not None and not out.is_complex():
-        raise RuntimeError(
-            f"torch.linalg.eigvals: Expected eigenvalues to be safely castable from {dtypes.scalar_name(found.dtype)} "
-            f"dtype, but got eigenvalues with dtype {dtypes.scalar_name(out.dtype)}"
-        )
-    return into(out, found)
+    return eig_block(input)[0] if _wanted(input) else eigvals_block(input)
 
 
 # -- Singular values -------------------------------------------------------------------------------------------------
@@ -314,7 +306,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     tensor([4., 3.])
     """
     _check_driver(driver)
-    return answer(_Svd, svd_block(A, full_matrices), out)
+    return _Svd(svd_block(A, full_matrices))
 
 
 @block("svdvals_block")
@@ -330,7 +322,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """The singular values of a matrix, or of each of a batch, descending."""
     _check_driver(driver)
     tensors("linalg_svdvals", A=A)
-    return into(out, svd_block(A, False)[1] if _wanted(A) else svdvals_block(A))
+    return svd_block(A, False)[1] if _wanted(A) else svdvals_block(A)
 
 
 _OldSvd = named("svd", ("U", "S", "V"))
@@ -352,7 +344,7 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
         u = input.new_zeros((*batch, n, n))
         v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
         found = u, s, v
-    return answer(_OldSvd, found, out)
+    return _OldSvd(found)
 
 
 # -- Of low rank, with random matrices (Halko, Martinsson and Tropp, 2009) --------------------------------------------

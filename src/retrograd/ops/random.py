@@ -17,7 +17,7 @@ from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
 from ..core.where import briefly
 from ..kernels import random as draws
-from .calls import at_hand, modify, write_array
+from .calls import at_hand, modify
 from .create import alike, dtype_of, made, sizes_of
 from .inner import expand
 from .interpret import draw, in_slices, runs, slicing
@@ -130,13 +130,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 # -- Creating --------------------------------------------------------------------------------------------------------
 
 
-def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
-    if in_slices() and out is None:
+def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
+    if in_slices():
         return draw(sample, shape)
     array = sample(shape)
-    if out is not None:
-        write_array(out, array)
-        return out
     place = devices.get_default_device() if device is None else devices.as_device(device)
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
@@ -162,7 +159,7 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         if dtype is not None:
             _check_floating(name, kind)
         stream = _stream(generator)
-        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad, out)
+        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -238,7 +235,7 @@ def randint(
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(generator)
-    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad, out)
+    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad)
 
 
 def _check_span(low: int, high: int, dtype: Any) -> None:
@@ -290,7 +287,7 @@ def randperm(
         count = math.prod(shape[:-1])
         return numpy.stack([draws.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
 
-    return _drawn(permutations, (n,), device, requires_grad, out)
+    return _drawn(permutations, (n,), device, requires_grad)
 
 
 def _scaled_noise(number: int) -> Any:
@@ -324,7 +321,7 @@ def normal(
         shape = sizes_of("normal", (size,))
         stream = _stream(generator)
         return _drawn(
-            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad, out
+            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
         )
     if isinstance(std, Tensor) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -346,7 +343,7 @@ def normal(
     noise = draws.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
-    return block(*operands, noise, out=out)
+    return block(*operands, noise)
 
 
 def _check_std(std: float) -> None:
@@ -377,7 +374,7 @@ def bernoulli(
     """1 with the probability that each element says (or with ``p``), else 0."""
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)
-    return bernoulli_block(input, _stream(generator), out=out)
+    return bernoulli_block(input, _stream(generator))
 
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
@@ -456,7 +453,7 @@ def multinomial(
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    return multinomial_block(input, _stream(generator), num_samples, replacement, out=out)
+    return multinomial_block(input, _stream(generator), num_samples, replacement)
 
 
 # -- In place --------------------------------------------------------------------------------------------------------

@@ -306,7 +306,7 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 
-    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, rest: Any = ()) -> Any:
+    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], rest: Any = (), out: Any = None) -> Any:
         try:
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError

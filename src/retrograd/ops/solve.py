@@ -13,7 +13,6 @@ from ..kernels import lapack
 from .join import where_
 from .matrices import (
     LinAlgError,
-    answer,
     array_of,
     at_least_matrix,
     block,
@@ -22,7 +21,6 @@ from .matrices import (
     first_failure,
     floating,
     implemented,
-    into,
     plus,
     rows,
     scalar,
@@ -106,18 +104,18 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    return into(out, inv_block(A))
+    return inv_block(A)
 
 
 @surface(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    return inv(input, out=out)
+    return inv(input)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """The inverse and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = answer(_InvEx, inv_ex_block(A), out)
+    found = _InvEx(inv_ex_block(A))
     if check_errors:
         _not_singular("linalg.inv_ex", found.info._array)
     return found
@@ -217,12 +215,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    return into(out, solve_block(A, B, left, _side(A, B, left)))
+    return solve_block(A, B, left, _side(A, B, left))
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = answer(_SolveEx, solve_ex_block(A, B, left, _side(A, B, left)), out)
+    found = _SolveEx(solve_ex_block(A, B, left, _side(A, B, left)))
     if check_errors:
         _solvable("linalg.solve_ex", found.info._array)
     return found
@@ -264,7 +262,7 @@ def solve_triangular(
     at_least_matrix("linalg.solve_triangular", b, "B")
     square("linalg.solve_triangular", a)
     compatible("linalg.solve_triangular", a.shape, b.shape, left)
-    return into(out, solve_triangular_block(input, B, upper, left, unitriangular))
+    return solve_triangular_block(input, B, upper, left, unitriangular)
 
 
 @block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
@@ -327,7 +325,7 @@ def triangular_solve(
                 "instead"
             )
     _old_sizes("triangular_solve", A._array, input._array)
-    return answer(_TriangularSolve, triangular_solve_block(input, A, upper, transpose, unitriangular), out)
+    return _TriangularSolve(triangular_solve_block(input, A, upper, transpose, unitriangular))
 
 
 # -- From a Cholesky factor ------------------------------------------------------------------------------------------
@@ -364,7 +362,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
             "instead."
         )
     _old_sizes("cholesky_solve", factor, b)
-    return into(out, cholesky_solve_block(input, input2, upper))
+    return cholesky_solve_block(input, input2, upper)
 
 
 @block("cholesky_inverse_block", "CholeskyInverseBackward0")
@@ -387,7 +385,7 @@ cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 @surface()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The inverse of a matrix, from its Cholesky factor."""
-    return into(out, cholesky_inverse_block(input, upper))
+    return cholesky_inverse_block(input, upper)
 
 
 # -- Determinants ----------------------------------------------------------------------------------------------------
@@ -459,12 +457,12 @@ cofactors_backward.derivative(
 @surface()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    return into(out, det_block(input))
+    return det_block(input)
 
 
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    return det(A, out=out)
+    return det(A)
 
 
 @block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet"))
@@ -494,12 +492,12 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 @surface()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return answer(_Slogdet, slogdet_block(input), out)
+    return _Slogdet(slogdet_block(input))
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return answer(_LinalgSlogdet, slogdet_block(A), out)
+    return _LinalgSlogdet(slogdet_block(A))
 
 
 @surface()
@@ -573,7 +571,7 @@ def pinv(
             f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
-    return into(out, pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian))
+    return pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian)
 
 
 @surface()
@@ -665,7 +663,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     implemented("linalg_lstsq_cpu", a)
     if rcond is None:
         rcond = float(numpy.finfo(a.dtype).eps) * max(a.shape[-2:])
-    return answer(_Lstsq, lstsq_block(input, b, rcond, driver or "gelsy", vector), out)
+    return _Lstsq(lstsq_block(input, b, rcond, driver or "gelsy", vector))
 
 
 # -- Tensors as matrices ---------------------------------------------------------------------------------------------
@@ -683,7 +681,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
             f"{after} != {before}"
         )
     found = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
-    return into(out, found)
+    return found
 
 
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
@@ -701,4 +699,4 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = No
             f"but got {after} != {before}"
         )
     found = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
-    return into(out, found)
+    return found
