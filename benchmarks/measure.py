@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 
 import retrograd
+from retrograd.core import heap
 
 from .row import Row
 
@@ -104,8 +105,25 @@ def once(work: Callable[[], Any], count: int) -> float:
     return (Clock.now() - start) / count
 
 
-def turn(work: Callable[[], Any], count: int) -> float:
+#: What glibc's ``malloc`` comes to by itself when large arrays have been freed: MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD,
+#: MMAP_MAX (``core/heap.py``).
+BY_ITSELF = {-3: 32 << 20, heap.TRIM_THRESHOLD: 64 << 20, heap.TOP_PAD: 1 << 17, heap.MMAP_MAX: 1 << 16}
+
+
+def settle(name: str) -> None:
+    """Let an engine find the C library's memory as it would alone: our pool is for the whole process, and not PyTorch's."""
+    heap.keep.cache_clear()
+    if name == "ours":
+        heap.keep()
+    elif (library := heap.glibc()) is not None:
+        for parameter, value in BY_ITSELF.items():
+            library.mallopt(parameter, value)
+    heap.empty_cache()
+
+
+def turn(name: str, work: Callable[[], Any], count: int) -> float:
     """The same after a run that is not counted: the other engine's threads may still be spinning."""
+    settle(name)
     once(work, max(1, min(count // 10, 10)))
     return once(work, count)
 
@@ -135,7 +153,7 @@ def measure(row: Row, rounds: int) -> Result:
     for _ in range(rounds):
         while True:
             before = busy()
-            taken = {name: turn(work, counts[name]) for name, work in works.items()}
+            taken = {name: turn(name, work, counts[name]) for name, work in works.items()}
             quiet = Clock.now is time.thread_time or busy() - before < DISTURBED * sum(
                 taken[name] * counts[name] for name in works
             )
