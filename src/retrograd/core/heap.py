@@ -52,7 +52,7 @@ def keep() -> bool:
     if library is None or not (most := bound()):
         return False
     settings = {MMAP_MAX: 0, TRIM_THRESHOLD: most, TOP_PAD: min(STEP, most)}
-    return all([library.mallopt(parameter, value) for parameter, value in settings.items()])
+    return all(library.mallopt(parameter, value) for parameter, value in settings.items())
 
 
 def empty_cache() -> None:
