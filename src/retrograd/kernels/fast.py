@@ -37,7 +37,10 @@ PATIENCE = "1000"
 
 @cache
 def available() -> bool:
-    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off."""
+    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
+    from ..core.heap import keep
+
+    keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 
