@@ -33,7 +33,7 @@ def same(found: Any, expected: Any, what: str) -> None:
 def test_a_layer_is_pytorchs(layer: Layer) -> None:
     expected = golden()[f"{layer.expression} {layer.call}"]
     found = played(torch, layer)
-    for what in ("text", "class", "names", "nodes"):
+    for what in ("text", "place", "kept", "class", "names", "nodes"):
         assert found[what] == expected[what], what
     for what in ("state", "training", "gradients", "evaluation"):
         same(found[what], expected[what], what)

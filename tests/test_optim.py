@@ -25,17 +25,17 @@ def test_everything_is_recorded() -> None:
     assert set(OPTIMISERS) == RECORDED["runs"].keys() and set(FAILING) == RECORDED["errors"].keys()
 
 
-def assert_close(got: Any, expected: Any, where: str) -> None:
+def assert_close(got: Any, expected: Any, where: str, rel: float = 1e-8) -> None:
     if isinstance(expected, dict):
         assert list(got) == list(expected), where
         for key in expected:
-            assert_close(got[key], expected[key], f"{where}.{key}")
+            assert_close(got[key], expected[key], f"{where}.{key}", rel)
     elif isinstance(expected, list):
         assert len(got) == len(expected), where
         for index, pair in enumerate(zip(got, expected, strict=True)):
-            assert_close(*pair, f"{where}[{index}]")
+            assert_close(*pair, f"{where}[{index}]", rel)
     elif isinstance(expected, float):
-        assert math.isclose(got, expected, rel_tol=1e-8, abs_tol=1e-10), where
+        assert math.isclose(got, expected, rel_tol=rel, abs_tol=rel / 100), where
     else:
         assert got == expected, where
 
@@ -43,7 +43,8 @@ def assert_close(got: Any, expected: Any, where: str) -> None:
 @pytest.mark.parametrize("call", OPTIMISERS)
 def test_a_hundred_steps_agree_with_torch(call: str) -> None:
     got = trained(torch, call)
-    assert_close(json.loads(json.dumps(got)), RECORDED["runs"][call], call)
+    rel = 0.01 if call.startswith("Muon") else 1e-8  # it calculates in bfloat16
+    assert_close(json.loads(json.dumps(got)), RECORDED["runs"][call], call, rel)
 
 
 @pytest.mark.parametrize("call", FAILING)

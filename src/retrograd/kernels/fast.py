@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..core import heap, threads
 
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 BOOL = numpy.dtype(numpy.bool_)
@@ -37,7 +37,8 @@ PATIENCE = "1000"
 
 @cache
 def available() -> bool:
-    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off."""
+    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
+    heap.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 

@@ -180,7 +180,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     by_values, by_vectors = g
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
-        return F.solve_block(turned, columns(F, by_values) * turned, True, False)
+        return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
     products = F.matmul(turned, by_vectors)
     _invariant(F, products, EIGENVECTORS.format("linalg_eig"))
     lengths = real_part(F, diagonal_of(F, products))
@@ -188,7 +188,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
     if by_values is not None:
         inner = inner + with_diagonal(F, by_values)
-    return F.solve_block(turned, F.matmul(inner, turned), True, False)
+    return F.solve_block(turned, F.matmul(inner, turned), True, False)[0]
 
 
 eig_block.derivative(self=_eig_rule)

@@ -119,14 +119,11 @@ def qr_block(np: Any, self: Any, /, mode: str) -> Any:
     *batch, n, m = self.shape
     if not self.size:
         k = n if mode == "complete" else min(n, m)
-        q = np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
-        q, r = lapack.by_columns(np, q), np.zeros((*batch, k, m), self.dtype)
-    elif mode == "r":
-        q, r = self, np.linalg.qr(self, "r")
-    else:
-        q, r = np.linalg.qr(self, mode)
-        q = lapack.by_columns(np, q)
-    return np.zeros(0, self.dtype) if mode == "r" else q, lapack.by_columns(np, r)
+        q = np.zeros(0, self.dtype) if mode == "r" else np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
+        return q if mode == "r" else lapack.by_columns(np, q), lapack.by_columns(
+            np, np.zeros((*batch, k, m), self.dtype)
+        )
+    return lapack.qr(np, self, mode)
 
 
 def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:

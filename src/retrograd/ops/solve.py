@@ -34,7 +34,7 @@ from .products import matmul
 from .promote import mismatch
 from .scan import product_of_others
 from .shape import permute_block, reshape
-from .table import ARRAYS, TENSORS, surface
+from .table import ARRAYS, TENSORS, shared, surface
 
 F: Any = TENSORS
 ARRAYS.__dict__["matmul"] = numpy.matmul
@@ -42,17 +42,6 @@ TENSORS.__dict__["matmul"] = matmul
 
 
 # -- Inverses --------------------------------------------------------------------------------------------------------
-
-
-def _inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """The inverses, and for each matrix the place of its first zero pivot, or 0."""
-    try:
-        found = lapack.by_columns(np, np.linalg.inv(x))
-        return found, np.zeros(x.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        factors, pivots, info = lapack.lu(np, x)
-        identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-        return lapack.lu_solve(np, factors, pivots, identity, 0), info
 
 
 def _not_singular(name: str, info: Any) -> None:
@@ -73,7 +62,7 @@ def _check_inverse(x: Any) -> None:
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
     """The inverses of square matrices."""
     _check_inverse(self)
-    found, info = _inverse(np, self)
+    found, info = lapack.inverse(np, self)
     _not_singular(name, info)
     return found
 
@@ -81,14 +70,14 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 @block("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
     """The inverses of square matrices, infinite where there is none."""
-    return _inverse(np, self)[0]
+    return lapack.inverse(np, self)[0]
 
 
 @block("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
 def inv_ex_block(np: Any, self: Any, /) -> Any:
     """The inverses of square matrices, and the places of their zero pivots."""
     _check_inverse(self)
-    return _inverse(np, self)
+    return lapack.inverse(np, self)
 
 
 def _inverse_rule(F: Any, g: Any, inverse: Any) -> Any:
@@ -124,27 +113,18 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 # -- Solutions -------------------------------------------------------------------------------------------------------
 
 
-def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, Any]:
-    square("linalg.solve", a)
-    floating("linalg.solve", a)
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(a)} and B of type "
-            f"{scalar(b)} instead"
-        )
-    implemented("lu_cpu", a)
+def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
     right = b[..., None] if vector else b
-    if not left:
-        a, right = a.swapaxes(-1, -2), right.swapaxes(-1, -2)
-    try:
-        found, info = np.linalg.solve(a, right), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        factors, pivots, info = lapack.lu(np, a)
-        found = lapack.lu_solve(np, factors, pivots, right, 0)
+    found, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
+    return _lying(np, found, left, vector), factors, pivots, info
+
+
+def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
+    """A solution as it lies in memory at PyTorch."""
     if vector:
         found = found[..., 0]
-        return (lapack.by_columns(np, found) if found.ndim > 1 else found), info
-    return (lapack.by_columns(np, found) if left else found.swapaxes(-1, -2).copy()), info
+        return lapack.by_columns(np, found) if found.ndim > 1 else found
+    return found if left else found.swapaxes(-1, -2).copy()
 
 
 def _solvable(name: str, info: Any) -> None:
@@ -153,41 +133,34 @@ def _solvable(name: str, info: Any) -> None:
         raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
 
 
-@block("solve_block", "LinalgSolveExBackward0")
+@block("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """The X with ``self @ X = B`` (or ``X @ self = B``)."""
-    found, info = _solution(np, self, B, left, vector)
-    _solvable("linalg.solve", info)
-    return found
-
-
-@block("solve_ex_block", "LinalgSolveExBackward0", outputs=("result", "info"), differentiable=1)
-def solve_ex_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """The X with ``self @ X = B``, infinite where there is none, and the places of zero pivots."""
+    """The X with ``self @ X = B`` (or ``X @ self = B``), infinite where there is none; how ``self`` was factored for that."""
+    square("linalg.solve", self)
+    floating("linalg.solve", self)
+    if self.dtype != B.dtype:
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(self)} and B of type "
+            f"{scalar(B)} instead"
+        )
+    implemented("lu_cpu", self)
     return _solution(np, self, B, left, vector)
 
 
-def _by_right(F: Any, g: Any, self: Any, left: bool, vector: bool) -> Any:
-    return F.solve_block(F.turned_fast(self), g, left, vector)
-
-
-def _by_matrix(F: Any, g: Any, self: Any, found: Any, left: bool, vector: bool) -> Any:
-    slope = F.solve_block(F.turned_fast(self), g, left, vector)
+@shared
+def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, left: bool, vector: bool) -> Any:
     if vector:
-        slope, found = columns(F, slope), columns(F, found)
-    return -F.matmul(slope, F.turned_fast(found)) if left else -F.matmul(F.turned_fast(found), slope)
+        g, result = columns(F, g), columns(F, result)
+    if F is ARRAYS and LU.size:
+        slope = F.lu_solve_block(LU, pivots, g, left, True)
+    else:  # the factors are no function of the matrix that could be differentiated
+        slope = F.solve_block(F.turned_fast(self), g, left, False)[0]
+    turned = F.turned_fast(result)
+    by_matrix = -(F.matmul(slope, turned) if left else F.matmul(turned, slope))
+    return by_matrix, F.reshape(slope, shape_of(slope)[:-1]) if vector else slope
 
 
-def _by_matrix_of_one(F: Any, g: Any, self: Any, out: Any, left: bool, vector: bool) -> Any:
-    return _by_matrix(F, g, self, out, left, vector)
-
-
-def _by_matrix_of_two(F: Any, g: Any, self: Any, result: Any, left: bool, vector: bool) -> Any:
-    return _by_matrix(F, g, self, result, left, vector)
-
-
-solve_block.derivative(self=_by_matrix_of_one, B=_by_right)
-solve_ex_block.derivative(self=_by_matrix_of_two, B=_by_right)
+solve_block.derivative(self=_solve_rule, B=_solve_rule)
 _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
@@ -215,12 +188,15 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    return solve_block(A, B, left, _side(A, B, left))
+    found, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    _solvable("linalg.solve", info._array)
+    return found
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = _SolveEx(solve_ex_block(A, B, left, _side(A, B, left)))
+    result, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    found = _SolveEx((result, info))
     if check_errors:
         _solvable("linalg.solve_ex", found.info._array)
     return found
