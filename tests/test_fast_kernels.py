@@ -30,6 +30,8 @@ x + y | x * y - p | x / p | 2 - x | 1 / p | x.exp() | x.sigmoid() | x.tanh() | x
 p.reciprocal() | x.clamp(-1, 1) | x.clamp(max=0.5) | torch.where(c, x, y) | x.masked_fill(c, 2.0) | torch.maximum(x, y)
 torch.minimum(x, y) | torch.lerp(x, y, 0.3) | torch.addcmul(x, y, p) | x.add(y, alpha=0.5) | x.erf() | x.abs() | -x | p.log1p()
 n.gelu(x) | n.silu(x) | n.leaky_relu(x) | n.elu(x) | n.selu(x) | n.celu(x) | n.softplus(x) | n.mish(x) | n.hardswish(x)
+n.gelu(x, approximate='tanh') | near.prod(1) | x.max() | x.round().max()
+x.round().amax(1) | x.round().min() | p.mean() | x.mean(0)
 n.logsigmoid(x) | n.threshold(x, 0.1, 0) | x.sum(0) | x.sum(1) | p.sum() | x.mean(1) | x.var() | x.var(1) | x.var(0) | x.std(1)
 x.norm() | x.norm(dim=1) | x.norm(dim=0) | x.max(0)[0] | x.min(0)[0] | x.amax(1) | x.amin(1) | x.amax(0) | x.cumsum(0)
 x.cumsum(1) | x.flatten().cumsum(0) | near.cumprod(1) | near.cumprod(0) | near.prod() | x.logsumexp(1) | n.softmax(x, 1)

@@ -196,3 +196,11 @@ def divide(x: Any, y: Any, out: Any) -> None:
         here, into, other = x[r], out[r], shared(y, r)
         for i in range(here.size):
             into[i] = here[i] / at(other, i)
+
+
+@loop_of_sums
+def spread(y: Any, out: Any) -> None:
+    for r in prange(out.shape[0]):
+        into, other = out[r], shared(y, r)
+        for i in range(into.size):
+            into[i] = at(other, i)
