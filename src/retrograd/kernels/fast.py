@@ -169,20 +169,23 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
 
 
 def _usual(name: str, x: Any, y: Any) -> Any:
-    """``looped`` for two arrays as nearly all are: a sum of 10⁵ elements takes 8 µs, and the questions there 2 more."""
-    if x.__class__ is not ndarray or y.__class__ is not ndarray:
+    """``looped`` for two arrays (the second may be a number) as nearly all are: 10⁵ sums take 8 µs, the questions there 2."""
+    if x.__class__ is not ndarray:
         return None
-    dtype, shape = x.dtype, x.shape
-    if (dtype is not F32 and dtype is not F64) or y.dtype is not dtype or y.shape != shape:
+    dtype, shape, kind = x.dtype, x.shape, y.__class__
+    if (dtype is not F32 and dtype is not F64) or not x.flags.carray or not available():
         return None
-    if not (x.flags.carray and y.flags.carray and available()):
+    if kind is not ndarray:
         return None
-    found = empty(shape, dtype)
-    loop = (LOOPS.get(name) or _find(name)).for_all
+    if y.dtype is not dtype or (y.shape != shape and y.shape) or not y.flags.carray:
+        return None
+    if not y.shape:
+        name, y, kind = f"{name}_number", y[()], None
+    found, loop = empty(shape, dtype), (LOOPS.get(name) or _find(name)).for_all
     if len(shape) == 1:
         loop(x, y, found)
     else:
-        loop(x.reshape(-1), y.reshape(-1), found.reshape(-1))
+        loop(x.reshape(-1), y.reshape(-1) if kind is ndarray else y, found.reshape(-1))
     return found
 
 

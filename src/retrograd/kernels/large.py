@@ -295,14 +295,24 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
 
 
 def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
-    """What the loop ``name`` makes of each row, if ``axis`` is the last: ``others`` are given to it before ``x``."""
-    if axis not in (-1, x.ndim - 1):
-        return None
+    """What the loop ``name`` makes of each row, if ``axis`` is the last, or of each column (``name_columns``).
+
+    ``others`` are given to it before ``x``.
+    """
+    last = axis in (-1, x.ndim - 1)
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
     if given is None:
         return None
     out = numpy.empty(x.shape, x.dtype)
-    getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+    if last:
+        getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+        return out
+    axis %= x.ndim
+    form = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if form[2] < 16:
+        return None
+    lines = [(each if each.shape else numpy.broadcast_to(each, x.shape).copy()).reshape(form) for each in given]
+    getattr(loops("rows"), f"{name}_columns")(*lines[1:], lines[0], out.reshape(form))
     return out
 
 

@@ -535,7 +535,7 @@ def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     if ord == 1:
         return g * F.sgn(x)
     if ord == 2:
-        return g * F.masked_fill_scalar(x / norm, norm == 0, 0)
+        return g * (x / F.masked_fill_scalar(norm, norm == 0, math.inf))
     if ord < 1:
         weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)
