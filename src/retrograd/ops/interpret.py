@@ -40,6 +40,9 @@ class Run:
         """Whether random numbers are to be other ones in every slice. Raises RuntimeError where none may be drawn."""
         return False
 
+    def met(self, function: Any) -> None:
+        """A custom ``Function`` is being called."""
+
     def drawn(self, made: Tensor) -> Any:
         """Numbers drawn for every slice, along a first dimension, as a tensor of this run."""
         raise NotImplementedError

@@ -14,6 +14,7 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, finfo, unsupported
+from ..core.modes import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import fast_normal, few, normal
@@ -25,6 +26,7 @@ from .elementary import pow as power
 from .elementary import rsqrt
 from .interpret import batched, runs
 from .join import cat
+from .promote import PLAIN
 from .reduce import mean as mean_of
 from .reduce import vector_norm
 from .rounding import clamp_min
@@ -77,8 +79,9 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
     seen = x if x.shape == layout.shape else x.reshape(layout.shape)
     if x.size <= few.MANY and (small := few.standardised(seen, weight, bias, layout, eps)) is not None:
         return small
-    if x.size >= LARGE and len(layout.shape) == 2:
-        found = fast_normal.by_layer(seen, weight, bias, eps)
+    if x.size >= LARGE and layout.axes[0]:
+        by = fast_normal.by_layer if len(layout.shape) == 2 else fast_normal.by_group
+        found = by(seen, weight, bias, eps)
         if found is not None:
             return found
     mean, variance = normal.moments(np, seen, layout.axes)
@@ -291,13 +294,18 @@ def native_layer_norm(
     return out, reshape(mean, size), reshape(rstd, size)
 
 
+def _plain(x: Any, last: tuple[int, ...], *given: Tensor | None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    for each in given:
+        if each is not None and (each._array.shape != last or each._array.dtype is not x.dtype):
+            return False
+    return len(last) == 1 and x.shape[-1:] == last
+
+
 def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
     """The layout for a plain call; an error for what has to be looked at."""
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
-    for each in (weight, bias):
-        if each is not None and (each._array.shape != last or each._array.dtype is not x.dtype):
-            raise ValueError
-    if len(last) != 1 or x.shape[-1:] != last:
+    if not _plain(x, last, weight, bias):
         raise ValueError
     return _layer_layout(x.shape, last)
 
@@ -536,11 +544,24 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     kind = input.dtype
     wide = input.float() if kind.numpy in SHORT else input
     small = finfo(kind).eps if eps is None else eps
+    if (found := _root_mean_square(input, last, weight, small)) is not None:
+        return found
     axes = tuple(range(-len(last), 0))
     found = wide * rsqrt(mean_of(power(wide, 2), axes, True) + small)
     if weight is not None:
         found = found * weight
     return found.to(kind)
+
+
+def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
+    """:func:`rms_norm` at once, where nothing is recorded and there is a loop for it."""
+    given = [input] if weight is None else [input, weight]
+    if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
+        return None
+    if not _plain(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
+        return None
+    found = fast_normal.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    return None if found is None else wrap(found)
 
 
 def _check_rms(input: Tensor) -> None:
