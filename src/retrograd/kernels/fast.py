@@ -11,6 +11,7 @@ after a fraction of one. After a fork OpenMP's threads are gone, and loops run i
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -148,6 +149,10 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
         if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
             if (found := looped(name, first, other)) is not None:
                 return found
+            if first.flags.carray is not other.flags.carray and first.dtype is other.dtype:
+                relaid = in_order(first), in_order(other)  # laid out otherwise than the other, as in x.t() + y
+                if relaid[0] is not None is not relaid[1]:
+                    return looped(name, *relaid)
             if not any(first.strides) and first.dtype is other.dtype:  # all elements are the same one
                 first = first[(0,) * first.ndim]
             elif not any(other.strides) and first.dtype is other.dtype:
@@ -252,11 +257,33 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
     return (numpy.ascontiguousarray(y).reshape(1, -1), y.size) if of[same:] == shape[same:] else None
 
 
+def in_order(x: Any, out: Any = None) -> Any:
+    """``x`` laid out in C order (itself if it is), ``out`` if given; None if it is not a large array with axes exchanged."""
+    if x.flags.carray and out is None:
+        return x
+    if x.dtype not in (F32, F64) or x.size < LARGE or not available():
+        return None
+    order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+    lead = next((k for k, axis in enumerate(order) if k != axis), x.ndim)
+    last = order[lead:]
+    cut = last.index(lead) if last else 0
+    if not cut or last[cut:] + last[:cut] != sorted(last) or not x.transpose(order).flags.carray:
+        return None
+    outer, many, inner = (math.prod(x.shape[k] for k in axes) for axes in (order[:lead], last[:cut], last[cut:]))
+    if out is None:
+        out = empty(x.shape, x.dtype)
+    loops("rows").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
+    return out
+
+
 def copy_into(out: Any, x: Any) -> None:
     """Write ``x``, of the same shape or one that can be broadcast to it, into a contiguous array."""
     if out.size >= LARGE and x.dtype is out.dtype and x.__class__ is ndarray and out.flags.carray:
         if x.shape == out.shape and x.flags.carray:
             if looped("copy", x, out=out) is not None:
+                return
+        elif x.shape == out.shape and 0 not in x.strides:
+            if in_order(x, out) is not None:
                 return
         elif out.dtype in (F32, F64) and available():
             if 0 in x.strides:  # seen many times: once is enough
@@ -272,7 +299,7 @@ def copy_into(out: Any, x: Any) -> None:
 
 def copied(x: Any) -> Any:
     """A copy of a contiguous array."""
-    found = looped("copy", x) if x.__class__ is numpy.ndarray else None
+    found = looped("copy", x) if x.__class__ is ndarray else None
     return x.copy() if found is None else found
 
 
