@@ -63,36 +63,48 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     such that all elements are the same one.
     """
     first = arrays[0]
-    dtype, shape, usual = first.dtype, first.shape, True
+    dtype, shape = first.dtype, first.shape
     if (dtype is not F32 and dtype is not F64) or not available():
         return None
     for array in arrays:
-        if array.__class__ is not ndarray:
-            if array.__class__ is Large:
-                return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+        if array.__class__ is not ndarray or not array.flags.carray:
+            return _otherwise(name, arrays, numbers, kind, out)
+        if array is not first and (array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL)):
             return None
-        if array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL):
-            return None
-        if not array.flags.carray:
-            usual = False
+    if out is not None and not out.flags.carray:
+        return _otherwise(name, arrays, numbers, kind, out)
     loop = LOOPS.get(name) or _find(name)
+    found = last = empty(shape, kind or dtype) if out is None else out
     lines: Any = arrays
-    if usual and (out is None or out.flags.carray):
-        found = last = empty(shape, kind or dtype) if out is None else out
-        if len(shape) != 1:
-            lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
-    else:
-        model = next((array for array in arrays if any(array.strides)), None)
-        if model is None:
-            return None
-        found = numpy.empty_like(model, kind or dtype) if out is None else out
-        lines = in_lines(model, loop.flexible, *arrays, found)
-        if not lines:
-            return None
-        last = lines.pop()
+    if len(shape) != 1:
+        lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
     if numbers:
         lines = [*lines, *map(dtype.type, numbers)]
     (loop.for_all if RUNNING.simple else loop)(*lines, last)
+    return found
+
+
+def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
+    """``looped`` for arrays of which one is not contiguous, or of the class below."""
+    if any(array.__class__ is Large for array in arrays):
+        return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+    first = arrays[0]
+    dtype = first.dtype
+    for array in arrays:
+        if array.__class__ is not ndarray or array.shape != first.shape:
+            return None
+        if array.dtype is not dtype and array.dtype is not BOOL:
+            return None
+    model = next((array for array in arrays if any(array.strides)), None)
+    if model is None:
+        return None
+    loop = LOOPS.get(name) or _find(name)
+    found = numpy.empty_like(model, kind or dtype) if out is None else out
+    lines = in_lines(model, loop.flexible, *arrays, found)
+    if not lines:
+        return None
+    last = lines.pop()
+    loop(*lines, *map(dtype.type, numbers), last)
     return found
 
 

@@ -85,7 +85,7 @@ def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
 
 # -- The same along the middle axis of (outer, many, inner), in strips of columns that stay in the cache --------------------
 
-WIDTH = 64
+WIDTH = 256
 
 
 @loop_of_sums
