@@ -11,7 +11,6 @@ array is worked on, not by the import. Other C libraries than glibc are left as 
 
 from __future__ import annotations
 
-import ctypes
 import os
 from functools import cache
 from typing import Any
@@ -33,6 +32,8 @@ def glibc() -> Any:
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if os.name != "posix" or "glibc.malloc" in tunables or any(name.startswith("MALLOC_") for name in os.environ):
         return None
+    import ctypes
+
     library = ctypes.CDLL(None)
     return library if all(hasattr(library, name) for name in NEEDED) else None
 

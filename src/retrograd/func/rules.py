@@ -155,7 +155,7 @@ def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 #: Of each tensor, how many of its last dimensions are the matrix (the vector); those before broadcast.
 _CORES = {
-    "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
+    "solve_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
     "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
     "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
     "swap_rows": (2, 1),

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..core import heap, threads
 from ..core.levels import arithmetic
 
 ndarray, empty = numpy.ndarray, numpy.empty
@@ -41,9 +41,7 @@ PATIENCE = "1000"
 @cache
 def available() -> bool:
     """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
-    from ..core.heap import keep
-
-    keep()
+    heap.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 

@@ -585,4 +585,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     tensor([[0.6000, 0.8000]])
     """
     length = expand_as(clamp_min(vector_norm(input, p, dim, True), eps), input)
-    return div_true(input, length, out=out)
+    return div_true(input, length)

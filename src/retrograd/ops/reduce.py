@@ -97,8 +97,8 @@ def sum(
         if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
             return sum(input, dim, keepdim).to(dtype)
     if dim is None and not keepdim:
-        return sum_all(input, out=out)
-    return sum_dim(input, dim, keepdim, out=out)
+        return sum_all(input)
+    return sum_dim(input, dim, keepdim)
 
 
 @declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
@@ -171,8 +171,8 @@ def mean(
             )
         input = input.to(dtype)
     if dim is None and not keepdim:
-        return mean_all(input, out=out)
-    return mean_dim(input, dim, keepdim, out=out)
+        return mean_all(input)
+    return mean_dim(input, dim, keepdim)
 
 
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
@@ -191,7 +191,7 @@ nansum_block.derivative(
 @surface()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
-    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim, out=out)
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
 
 
 @surface()
@@ -201,7 +201,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
         shown = dtypes.scalar_name(input.dtype)
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
     counted = sum(~input.isnan(), dim, keepdim)
-    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted, out=out)
+    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted)
 
 
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
@@ -247,7 +247,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
         input = input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
             return prod(input, dim, keepdim).to(dtype)
-    return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
+    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
 
 
 @surface(function=False)
@@ -372,7 +372,7 @@ def var(
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "var")
-    return var_block(input, dim, correction, keepdim, out=out)
+    return var_block(input, dim, correction, keepdim)
 
 
 @surface(quick=std_block, guard="inline and dim.__class__ is not bool and correction is not None")
@@ -388,7 +388,7 @@ def std(
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "std")
-    return std_block(input, dim, correction, keepdim, out=out)
+    return std_block(input, dim, correction, keepdim)
 
 
 def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -563,7 +563,7 @@ def vector_norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
         )
-    return vector_norm_block(x, float(ord), dim, keepdim, out=out)
+    return vector_norm_block(x, float(ord), dim, keepdim)
 
 
 @surface(quick=vector_norm_block, guard="inline", ord=2.0)
@@ -586,7 +586,7 @@ def norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
         )
-    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
@@ -630,4 +630,4 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None
     >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
     tensor(0.6931)
     """
-    return logsumexp_block(input, dim, keepdim, out=out)
+    return logsumexp_block(input, dim, keepdim)
