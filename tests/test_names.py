@@ -81,6 +81,7 @@ OURS = {
     "AccumulateGrad",
     "set_retain_grad_last",
     "draw",
+    "empty_cache",
     "explain",
     "memory",
     "tracing",

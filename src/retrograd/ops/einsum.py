@@ -13,7 +13,6 @@ from typing import Any
 
 from ..core.tensor import Tensor, dimension
 from . import reduce as _reduce
-from .matrices import into
 from .products import bmm, mm
 from .shape import permute_block, reshape, unsqueeze, view
 from .table import TENSORS, surface
@@ -62,20 +61,20 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
         permute_block(b, (*second, *right)), (size, -1 if size else math.prod(b._array.shape[i] for i in right))
     )
     shape = (*(a._array.shape[i] for i in left), *(b._array.shape[i] for i in right))
-    return into(out, reshape(mm(rows, columns), shape), "tensordot")
+    return reshape(mm(rows, columns), shape)
 
 
 @surface()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sum of products over the last dimension of both."""
     if input._array.ndim == 0 or other._array.ndim == 0:
-        return F.mul(input, other, out=out)
+        return F.mul(input, other)
     if input._array.shape[-1] != other._array.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
             f"{list(input._array.shape)} and {list(other._array.shape)}"
         )
-    return tensordot(input, other, dims=([-1], [-1]), out=out)
+    return tensordot(input, other, dims=([-1], [-1]))
 
 
 @surface(method=False)

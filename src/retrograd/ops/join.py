@@ -290,7 +290,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
     if not given:
         raise RuntimeError("hstack expects a non-empty TensorList")
-    return cat(given, 0 if given[0]._array.ndim == 1 else 1, out=out)
+    return cat(given, 0 if given[0]._array.ndim == 1 else 1)
 
 
 @surface(method=False, aliases=("row_stack",))
@@ -299,7 +299,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
     if not given:
         raise RuntimeError("vstack expects a non-empty TensorList")
-    return cat(given, 0, out=out)
+    return cat(given, 0)
 
 
 @surface(method=False)
@@ -308,7 +308,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
         raise RuntimeError("dstack expects a non-empty TensorList")
-    return cat(given, 2, out=out)
+    return cat(given, 2)
 
 
 @surface(method=False)
@@ -320,7 +320,7 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     ]
     if not given:
         raise RuntimeError("column_stack expects a non-empty TensorList")
-    return hstack(given, out=out)
+    return hstack(given)
 
 
 def _atleast(name: str, one: Any) -> Any:
@@ -607,7 +607,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.scalar_name(condition.dtype)}"
         )
-    return where_block(condition, *_as_one(input, other), out=out)
+    return where_block(condition, *_as_one(input, other))
 
 
 def _as_one(*operands: Any) -> list[Any]:

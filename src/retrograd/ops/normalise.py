@@ -13,6 +13,7 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
+from ..core.modes import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import fast_normal, normal
@@ -25,6 +26,7 @@ from .elementary import pow as power
 from .elementary import rsqrt
 from .interpret import batched
 from .join import cat
+from .promote import PLAIN
 from .reduce import mean as mean_of
 from .reduce import vector_norm
 from .rounding import clamp_min
@@ -79,8 +81,9 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
         rstd = np.reciprocal(np.sqrt(variance + eps))
         flat *= rstd
         return _affine(np, flat, weight, bias, layout), mean[:, :1], variance[:, :1], rstd[:, :1]
-    if x.size >= LARGE and len(layout.shape) == 2:
-        found = fast_normal.by_layer(seen, weight, bias, eps)
+    if x.size >= LARGE and layout.axes[0]:
+        by = fast_normal.by_layer if len(layout.shape) == 2 else fast_normal.by_group
+        found = by(seen, weight, bias, eps)
         if found is not None:
             return found
     mean, variance = normal.moments(np, seen, layout.axes)
@@ -541,11 +544,24 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     kind = input.dtype
     wide = input.float() if kind.numpy in SHORT else input
     small = finfo(kind).eps if eps is None else eps
+    if (found := _root_mean_square(input, last, weight, small)) is not None:
+        return found
     axes = tuple(range(-len(last), 0))
     found = wide * rsqrt(mean_of(power(wide, 2), axes, True) + small)
     if weight is not None:
         found = found * weight
     return found.to(kind)
+
+
+def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
+    """:func:`rms_norm` at once, where nothing is recorded and there is a loop for it."""
+    given = [input] if weight is None else [input, weight]
+    if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
+        return None
+    if not _plain(input, last, weight, None) or (recording() and any(each.requires_grad for each in given)):
+        return None
+    found = fast_normal.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    return None if found is None else wrap(found)
 
 
 def _check_rms(input: Tensor) -> None:
@@ -577,4 +593,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     tensor([[0.6000, 0.8000]])
     """
     length = expand_as(clamp_min(vector_norm(input, p, dim, True), eps), input)
-    return div_true(input, length, out=out)
+    return div_true(input, length)

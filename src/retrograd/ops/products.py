@@ -19,7 +19,6 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
-from .matrices import into
 from .promote import broadcast_error, mismatch
 from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
@@ -235,7 +234,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    return F.mul(reshape(input, (-1, 1)), vec2, out=out)
+    return F.mul(reshape(input, (-1, 1)), vec2)
 
 
 @surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
@@ -250,16 +249,16 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     a, b = input._array.ndim, other._array.ndim
     if a == 2 and b == 2:
-        return mm(input, other, out=out)
+        return mm(input, other)
     if a == 2 and b == 1:
-        return mv(input, other, out=out)
+        return mv(input, other)
     if a == 1 and b == 1:
-        return dot(input, other, out=out)
+        return dot(input, other)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
-        return into(out, mm(unsqueeze(input, 0), other).squeeze_(0), "matmul")
-    return into(out, _batched(input, other), "matmul")
+        return mm(unsqueeze(input, 0), other).squeeze_(0)
+    return _batched(input, other)
 
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
@@ -528,7 +527,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     for each in matrices:
         if each._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {each._array.ndim}, expected 2 instead.")
-    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices, out=out)
+    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
@@ -553,7 +552,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
     found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
-    return into(out, found, "mm")
+    return found
 
 
 def _check_chain(given: list[Tensor]) -> None:
@@ -621,7 +620,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
     found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
-    return into(out, found)
+    return found
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
@@ -635,7 +634,7 @@ def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: A
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return cross(input, other, dim=dim, out=out)
+    return cross(input, other, dim=dim)
 
 
 surface(name="cross")(_torch_cross)
@@ -658,4 +657,4 @@ def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         F.mul(reshape(input, tuple(wide)), reshape(other, tuple(long))),
         tuple(x * y for x, y in zip(a, b, strict=True)),
     )
-    return into(out, found, "mul")
+    return found

@@ -8,7 +8,6 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from .calls import write_array
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -29,11 +28,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     ndim = input._array.ndim
     if ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
-    result = diag_embed(input, diagonal) if ndim == 1 else copied(diagonal_block(input, diagonal, 0, 1), input)
-    if out is not None:
-        write_array(out, result._array)
-        return out
-    return result
+    return diag_embed(input, diagonal) if ndim == 1 else copied(diagonal_block(input, diagonal, 0, 1), input)
 
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)

@@ -87,7 +87,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     if not input._array.ndim and index._array.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._array.size} value(s)")
     _check_range(index, _size(input, at), lambda bad: IndexError("index out of range in self"))
-    return index_select_block(input, index, at, out=out)
+    return index_select_block(input, index, at)
 
 
 #: What needs no further checks, and is the most common.
@@ -163,7 +163,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     tensor([[1],
             [4]])
     """
-    return gather_block(input, index, _check_along("gather", input, dim, index), out=out)
+    return gather_block(input, index, _check_along("gather", input, dim, index))
 
 
 @op(name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True)
@@ -269,7 +269,7 @@ def scatter(
     tensor([2., 0., 1.])
     """
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
-    return call(*tensors, *params, out=out)
+    return call(*tensors, *params)
 
 
 @surface(function=False)
@@ -285,7 +285,7 @@ def scatter_(
 @surface()
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
-    return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src), out=out)
+    return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))
 
 
 @surface(function=False)
@@ -304,7 +304,7 @@ def scatter_reduce(
     ``include_self=False``: where something arrives, what was there does not count.
     """
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
-    return call(*tensors, *params, out=out)
+    return call(*tensors, *params)
 
 
 @surface(function=False)
@@ -629,7 +629,7 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:
         call, tensors, params = arrange(input, *args, **kwargs)
-        return call(*tensors, *params, out=out)
+        return call(*tensors, *params)
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if name != "index_fill":
@@ -703,7 +703,7 @@ def _check_row(name: str, input: Tensor, index: Tensor) -> None:
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """The elements at the places that ``index`` gives, counted as if all stood in one row."""
     _check_row("take", input, index)
-    return take_block(input, index, out=out)
+    return take_block(input, index)
 
 
 @surface()
@@ -731,7 +731,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         raise error
     shape = numpy.broadcast_shapes(have, want)
     wide = expand(input, (*shape[:at], size, *shape[at + 1 :]))
-    return gather(wide, at, expand(index, (*shape[:at], index._array.shape[at], *shape[at + 1 :])), out=out)
+    return gather(wide, at, expand(index, (*shape[:at], index._array.shape[at], *shape[at + 1 :])))
 
 
 @op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)

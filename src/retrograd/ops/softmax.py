@@ -129,9 +129,9 @@ log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_
 # -- What users see --------------------------------------------------------------------------------------------------
 
 
-def _along(block: Any, input: Tensor, dim: int, dtype: Any, out: Any = None) -> Tensor:
+def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     source = input if dtype is None else input.to(dtype)
-    found: Tensor = block(source, dimension(dim, source._array.ndim), out=out)
+    found: Tensor = block(source, dimension(dim, source._array.ndim))
     return found
 
 
@@ -143,13 +143,13 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    return _along(softmax_block, input, dim, dtype, out)
+    return _along(softmax_block, input, dim, dtype)
 
 
 @surface(name="log_softmax", quick=log_softmax_block, guard=WHOLE)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
-    return _along(log_softmax_block, input, dim, dtype, out)
+    return _along(log_softmax_block, input, dim, dtype)
 
 
 def _implicit(name: str, ndim: int) -> int:

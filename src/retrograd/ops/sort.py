@@ -60,7 +60,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     indices=tensor([0, 2, 1]))
     """
     block = sort_block if stable is None else stable_sort_block
-    return _Sort(block(input, dimension(dim, input._array.ndim), descending, out=out))
+    return _Sort(block(input, dimension(dim, input._array.ndim), descending))
 
 
 @op(function=False, method=False)
@@ -122,7 +122,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     at = dimension(dim, input._array.ndim)
     if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    return _Topk(topk_block(input, k, at, largest, out=out))
+    return _Topk(topk_block(input, k, at, largest))
 
 
 @op(
@@ -153,7 +153,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     at = dimension(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
-    return _Kth(kthvalue_block(input, k, at, keepdim, out=out))
+    return _Kth(kthvalue_block(input, k, at, keepdim))
 
 
 # -- Counting --------------------------------------------------------------------------------------------------------

@@ -505,7 +505,8 @@ class Module(Stateful, Borrowed):
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted without effect: a module runs as it is written."""
+        """Let the module's forward be recorded and replayed (see ``retrograd.compile``, which gets all arguments)."""
+        object.__setattr__(self, "forward", importlib.import_module("retrograd").compile(self.forward, *args, **kwargs))
 
     # -- training
 
@@ -565,6 +566,12 @@ class Module(Stateful, Borrowed):
             self.__dict__.setdefault(name, OrderedDict())
         for name, value in (("_non_persistent_buffers_set", set()), ("_is_full_backward_hook", None)):
             self.__dict__.setdefault(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__
+        if hasattr(state.get("forward"), "_compiled"):  # a copy, or what is loaded, is not compiled
+            state = {name: value for name, value in state.items() if name != "forward"}
+        return state
 
 
 _WrappedHook = WrappedHook  # as checkpoints name it
