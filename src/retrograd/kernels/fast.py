@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy
 
-from ..core import heap, threads
+from ..core import heap, threads, waiting
 from ..core.levels import arithmetic
 
 ndarray, empty = numpy.ndarray, numpy.empty
@@ -34,8 +34,9 @@ LARGE = 1 << 15
 #: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
-#: cores from BLAS: a step of a small convolutional network took fifteen times as long.
-PATIENCE = "1000"
+#: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
+#: (Note [Two teams of threads] in ``core/waiting.py``) they look less often.
+PATIENCE = "5000" if waiting.SHORT else "1000"
 
 
 @cache
