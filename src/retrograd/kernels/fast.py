@@ -46,6 +46,14 @@ def available() -> bool:
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 
+def suits(size: int, *arrays: Any) -> bool:
+    """Whether there are loops for ``arrays``: NumPy's, of one dtype, float32 or float64, and so many elements to work on."""
+    kind = arrays[0].dtype
+    if size < LARGE or (kind is not F32 and kind is not F64) or not available():
+        return False
+    return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
+
+
 @cache
 def loops(topic: str) -> Any:
     """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
