@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import prange
+from numba import njit, prange, uint64
 
 from .compile import loop
 
 #: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
 COLUMNS = 32
+
+
+@njit(inline="always")
+def placed(at: Any, size: Any) -> Any:
+    """An index counted from the front; -1 if it lies outside."""
+    if at < 0:
+        at += size
+    return at if 0 <= at < size else -1
 
 
 @loop
@@ -23,10 +31,8 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
     for row in prange(index.shape[0] * length):
         a, k = row // length, row % length
         for b in range(after):
-            at = index[a, k, b]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
+            at = placed(index[a, k, b], size)
+            if at >= 0:
                 out[a, k, b] = x[a, at, b]
             else:
                 bad[0] = 1
@@ -34,17 +40,17 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """``out[a, k] = x[a, index[a, k]]``."""
+    """``out[a, k] = x[a, index[a, k]]``; there is something in x."""
     size = x.shape[1]
     for a in prange(index.shape[0]):
-        for k in range(index.shape[1]):
-            at = index[a, k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
-                out[a, k] = x[a, at]
-            else:
-                bad[0] = 1
+        given, places, row = x[a], index[a], out[a]
+        wrong = False
+        for k in range(places.size):
+            at = placed(places[k], size)
+            wrong |= at < 0
+            row[k] = given[uint64(max(at, 0))]
+        if wrong:
+            bad[0] = 1
 
 
 @loop
@@ -56,10 +62,8 @@ def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
         a, first = job // parts, job % parts * COLUMNS
         for k in range(index.shape[1]):
             for b in range(first, min(first + COLUMNS, after)):
-                at = index[a, k, b]
-                if at < 0:
-                    at += size
-                if 0 <= at < size:
+                at = placed(index[a, k, b], size)
+                if at >= 0:
                     out[a, at, b] += values[a, k, b]
                 else:
                     bad[0] = 1
@@ -70,14 +74,16 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
     """``out[a, index[a, k]] += values[a, k]``, k after k."""
     size = out.shape[1]
     for a in prange(index.shape[0]):
-        for k in range(index.shape[1]):
-            at = index[a, k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
-                out[a, at] += values[a, k]
+        row, places, given = out[a], index[a], values[a]
+        wrong = False
+        for k in range(places.size):
+            at = placed(places[k], size)
+            if at >= 0:
+                row[uint64(at)] += given[k]
             else:
-                bad[0] = 1
+                wrong = True
+        if wrong:
+            bad[0] = 1
 
 
 @loop
@@ -89,15 +95,52 @@ def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
         a, first = job // parts, job % parts * COLUMNS
         last = min(first + COLUMNS, after)
         for k in range(index.size):
-            at = index[k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
+            at = placed(index[k], size)
+            if at >= 0:
                 row, given = out[a, at, first:last], values[a, k, first:last]
                 for b in range(given.size):
                     row[b] += given[b]
             else:
                 bad[0] = 1
+
+
+@loop
+def limits(x: Any, least: Any, most: Any) -> None:
+    """The least and the largest of each part of ``x``; there are as many parts as there is room for."""
+    parts = least.size
+    for p in prange(parts):
+        low = high = x[0]
+        for each in x[x.size * p // parts : x.size * (p + 1) // parts]:
+            low, high = min(low, each), max(high, each)
+        least[p], most[p] = low, high
+
+
+@loop
+def counts(x: Any, low: Any, found: Any) -> None:
+    """``found[p, value - low]``: how often each value, none of them below ``low``, is in part p of ``x``."""
+    parts = found.shape[0]
+    for p in prange(parts):
+        row = found[p]
+        row[:] = 0
+        for each in x[x.size * p // parts : x.size * (p + 1) // parts]:
+            row[uint64(each - low)] += 1
+
+
+@loop
+def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
+    """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; all are less than nan."""
+    for k in prange(x.size):
+        wanted = x[k]
+        low, count = 0, edges.size
+        while count > 0:
+            half = count >> 1
+            edge = edges[uint64(low + half)]
+            if (edge > wanted) if right else (edge >= wanted):
+                count = half
+            else:
+                low += half + 1
+                count -= half + 1
+        out[k] = low
 
 
 @loop
