@@ -58,9 +58,23 @@ def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> A
         return rolled(np, x.reshape(-1), shifts, (0,)).reshape(x.shape)
     for shift, axis in zip(shifts, axes, strict=True):
         by = shift % x.shape[axis] if x.size else 0
+        if by and axis and (found := _rotated(x, axis, by)) is not None:
+            x = found
+            continue
         begin, end = (x[along(axis, x.ndim, part)] for part in (slice(-by, None), slice(0, -by)))
         x = joined(np, (begin, end), axis) if by else x.copy()
     return np.ascontiguousarray(x)
+
+
+def _rotated(x: Any, axis: int, by: int) -> Any:
+    """A large array rolled along an axis that is not its first; else None."""
+    loops = looped.movers("moving", x.size, x)
+    if loops is None:
+        return None
+    rows = looped.bits(x).reshape(math.prod(x.shape[:axis]), -1)
+    out = numpy.empty(rows.shape, rows.dtype)
+    loops.rotate(rows, by * math.prod(x.shape[axis + 1 :]), out)
+    return out.view(x.dtype).reshape(x.shape)
 
 
 def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:

@@ -29,6 +29,15 @@ def place(x: Any, start: Any, out: Any) -> None:
 
 
 @loop
+def rotate(x: Any, by: Any, out: Any) -> None:
+    """Each row begins with the last ``by`` elements of that row of ``x``, and goes on with its first."""
+    stay = x.shape[1] - by
+    for a in prange(x.shape[0]):
+        out[a, :by] = x[a, stay:]
+        out[a, by:] = x[a, :stay]
+
+
+@loop
 def reverse(x: Any, out: Any) -> None:
     """``out[a, k, b] = x[a, length - 1 - k, b]``."""
     length = x.shape[1]

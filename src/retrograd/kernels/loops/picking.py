@@ -40,17 +40,16 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """``out[a, k] = x[a, index[a, k]]``; there is something in x."""
+    """``out[a, k] = x[a, index[a, k]]``."""
     size = x.shape[1]
     for a in prange(index.shape[0]):
         given, places, row = x[a], index[a], out[a]
-        wrong = False
         for k in range(places.size):
             at = placed(places[k], size)
-            wrong |= at < 0
-            row[k] = given[uint64(max(at, 0))]
-        if wrong:
-            bad[0] = 1
+            if at >= 0:
+                row[k] = given[uint64(at)]
+            else:
+                bad[0] = 1
 
 
 @loop
@@ -75,15 +74,12 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
     size = out.shape[1]
     for a in prange(index.shape[0]):
         row, places, given = out[a], index[a], values[a]
-        wrong = False
         for k in range(places.size):
             at = placed(places[k], size)
             if at >= 0:
                 row[uint64(at)] += given[k]
             else:
-                wrong = True
-        if wrong:
-            bad[0] = 1
+                bad[0] = 1
 
 
 @loop
@@ -109,9 +105,11 @@ def limits(x: Any, least: Any, most: Any) -> None:
     """The least and the largest of each part of ``x``; there are as many parts as there is room for."""
     parts = least.size
     for p in prange(parts):
+        part = x[x.size * p // parts : x.size * (p + 1) // parts]
         low = high = x[0]
-        for each in x[x.size * p // parts : x.size * (p + 1) // parts]:
-            low, high = min(low, each), max(high, each)
+        for k in range(part.size):
+            low = min(low, part[k])
+            high = max(high, part[k])
         least[p], most[p] = low, high
 
 
@@ -122,8 +120,9 @@ def counts(x: Any, low: Any, found: Any) -> None:
     for p in prange(parts):
         row = found[p]
         row[:] = 0
-        for each in x[x.size * p // parts : x.size * (p + 1) // parts]:
-            row[uint64(each - low)] += 1
+        part = x[x.size * p // parts : x.size * (p + 1) // parts]
+        for k in range(part.size):
+            row[uint64(part[k] - low)] += 1
 
 
 @loop
@@ -132,14 +131,12 @@ def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
     for k in prange(x.size):
         wanted = x[k]
         low, count = 0, edges.size
-        while count > 0:
-            half = count >> 1
-            edge = edges[uint64(low + half)]
-            if (edge > wanted) if right else (edge >= wanted):
-                count = half
-            else:
-                low += half + 1
-                count -= half + 1
+        while count > 0:  # as often for every element, and without a branch that could be guessed wrong
+            half = (count + 1) >> 1
+            edge = edges[uint64(low + half - 1)]
+            behind = edge > wanted if right else edge >= wanted
+            low += 0 if behind else half
+            count -= half
         out[k] = low
 
 
