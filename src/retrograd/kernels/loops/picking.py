@@ -14,6 +14,9 @@ from .compile import loop
 #: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
 COLUMNS = 32
 
+#: Elements that are searched side by side.
+SIDE = 64
+
 
 @njit(inline="always")
 def placed(at: Any, size: Any) -> Any:
@@ -128,16 +131,16 @@ def counts(x: Any, low: Any, found: Any) -> None:
 @loop
 def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
     """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; all are less than nan."""
-    for k in prange(x.size):
-        wanted = x[k]
-        low, count = 0, edges.size
-        while count > 0:  # as often for every element, and without a branch that could be guessed wrong
+    for job in prange((x.size + SIDE - 1) // SIDE):
+        part, low = x[job * SIDE : (job + 1) * SIDE], out[job * SIDE : (job + 1) * SIDE]
+        low[:] = 0
+        count = edges.size
+        while count > 0:  # as often for every element: several lanes go together, and there is no branch to be guessed
             half = (count + 1) >> 1
-            edge = edges[uint64(low + half - 1)]
-            behind = edge > wanted if right else edge >= wanted
-            low += 0 if behind else half
+            for k in range(part.size):
+                edge, wanted = edges[uint64(low[k] + half - 1)], part[k]
+                low[k] += 0 if (edge > wanted) | ((edge == wanted) & (not right)) else half
             count -= half
-        out[k] = low
 
 
 @loop
