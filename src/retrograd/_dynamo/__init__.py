@@ -1,4 +1,4 @@
-"""What programs say to the first half of PyTorch's compiler, as ``torch._dynamo``: accepted; nothing is compiled."""
+"""The first half of PyTorch's compiler, as ``torch._dynamo``: ``retrograd.compiler`` by these names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from ..compiler import (
     allow_in_graph,
     assume_constant_result,
     disable,
+    explain,
     is_compiling,
     list_backends,
     reset,
     set_stance,
 )
+from ..compiler.wrapper import disabled
 from ..core.absent import absent, listed
 from . import config
 
@@ -29,7 +31,8 @@ def run(fn: Any = None) -> Any:
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing: there are no graphs to break."""
+    """Leave a call that is being recorded to the eager library."""
+    disabled(lambda: None)()
 
 
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
@@ -39,7 +42,7 @@ def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
 maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "graph_break", "is_compiling",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "explain", "graph_break", "is_compiling",
     "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "run",
     "set_stance",
 ]  # fmt: skip

@@ -366,6 +366,7 @@ class Function(metaclass=FunctionMeta):
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)
         if runs():
+            runs()[-1].met(cls)
             special = _transformed(cls, args, split)
             if special is not None:
                 return special.custom(cls, args)

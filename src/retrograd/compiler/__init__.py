@@ -1,7 +1,8 @@
-"""What programs say to PyTorch's compiler, as ``torch.compiler``: accepted; nothing is compiled.
+"""The compiler, as ``torch.compiler``: a call is recorded once and replayed without the engine.
 
-``torch.compile`` gives a function back as it is, and a module within an ``OptimizedModule``, as PyTorch does, so that
-programs that look for ``_orig_mod`` find it.
+``tracing`` records a call on a ``tape``; ``adjoint`` appends its derivative; ``simplify`` leaves out what nobody needs;
+``fuse`` makes single loops of pointwise chains; ``replay`` writes one function of arrays; ``guards`` writes what asks
+whether a recording holds; ``wrapper`` puts it together. ``docs/compile.md`` tells it to users.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ from ..core.tensor import Tensor
 from ..core.tree import tree_map
 from ..nn import Module
 from ..ops.data import from_numpy
+from . import wrapper
+from .explaining import explain
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
 class OptimizedModule(Module):
-    """A module that ``compile`` was given; it does what that does."""
+    """A module that ``compile`` was given; its calls are recorded and replayed."""
 
     __module__ = "torch._dynamo.eval_frame"
 
-    def __init__(self, mod: Module) -> None:
+    def __init__(self, mod: Module, **options: Any) -> None:
         super().__init__()
         self._orig_mod = mod
+        object.__setattr__(self, "_call", _compiled(mod, options))
         object.__setattr__(self, "training", mod.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""
-        return self._orig_mod(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         modules = self.__dict__.get("_modules", {})
@@ -53,9 +57,13 @@ def compile(
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """``model``, which runs as the Python that it is; with other arguments only, a decorator.
+    """``model`` (a function or a module), of which a call is recorded, made faster, and replayed by later calls of its kind.
 
-    A module comes within an :class:`OptimizedModule`. What is asked of the compiler is checked as PyTorch does.
+    The first call runs as always. Later ones with tensors of the same shapes, dtypes and strides, and with the same
+    Python values, run the recorded program: without repeated and unused work, chains of pointwise operations and their
+    sums as single loops where there is Numba. What can not be recorded (a decision by a tensor's numbers, say) runs as
+    always; :func:`explain` says why, and ``fullgraph=True`` makes it an error. A module comes within an
+    :class:`OptimizedModule`. With other arguments only: a decorator. ``backend="eager"`` records nothing.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -74,19 +82,28 @@ def compile(
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    if isinstance(model, Module) and not isinstance(model, OptimizedModule) and not kwargs.get("disable"):
-        return OptimizedModule(model)
-    return model
+    given = {"fullgraph": fullgraph, "backend": backend, "off": bool(kwargs.get("disable"))}
+    if isinstance(model, Module):
+        return model if isinstance(model, OptimizedModule) or given["off"] else OptimizedModule(model, **given)
+    return _compiled(model, given)
+
+
+def _compiled(function: Any, options: dict[str, Any]) -> Any:
+    """The function that records and replays, if it is to."""
+    backend = options.get("backend", "inductor")
+    if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
+        return function
+    return wrapper.compiled_form(function, options.get("fullgraph", False))
 
 
 def is_compiling() -> bool:
-    """False."""
-    return False
+    """Whether a call is being recorded."""
+    return wrapper.is_recording()
 
 
 def is_dynamo_compiling() -> bool:
-    """False."""
-    return False
+    """Whether a call is being recorded."""
+    return wrapper.is_recording()
 
 
 def is_exporting() -> bool:
@@ -95,12 +112,13 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Nothing: nothing is kept."""
+    """Forget all recordings."""
+    wrapper.forget_all()
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The compilers that there are: none."""
-    return []
+    """The compilers that there are."""
+    return ["inductor"]
 
 
 def get_default_backend() -> Any:
@@ -117,8 +135,11 @@ _default: list[Any] = ["inductor"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """``fn``, which is not to be compiled; as a decorator with and without parentheses."""
-    return (lambda function: function) if fn is None else fn
+    """``fn``, which is not to be compiled; as a decorator with and without parentheses.
+
+    Where it is called while a call is recorded, that call is left to the eager library.
+    """
+    return wrapper.disabled if fn is None else wrapper.disabled(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:
@@ -170,8 +191,8 @@ class set_stance:
 
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "get_default_backend",
-    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
-    "set_default_backend", "set_stance", "wrap_numpy",
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends",
+    "nested_compile_region", "reset", "set_default_backend", "set_stance", "wrap_numpy",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())

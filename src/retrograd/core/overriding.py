@@ -190,13 +190,13 @@ def enter(mode: Any) -> None:
     _state.set((level, (*modes, mode)))
 
 
-def leave() -> None:
-    """Forget the innermost mode."""
+def leave(rest: bool = False) -> None:
+    """Forget the innermost mode. ``rest``: if it was the last, functions get their code back however often that was."""
     global _entered, _left
     level, modes = _state.get()
     _state.set((level, modes[:-1]))
     with _counting:
         _entered -= 1
-        if not _entered and not _announced and _left < OFTEN:
-            _left += 1
+        if not _entered and not _announced and (rest or _left < OFTEN):
+            _left += not rest
             watch.rest()

@@ -241,10 +241,10 @@ def _squeezed(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, apply(OPS["squeeze_dims"], (x,), (ones,)))
 
 
-@rule("expand")
+@rule("expand evenly_spread")
 def _stretched(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     size = tuple(params[0])
-    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size),)))
+    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size), *params[1:])))
 
 
 @rule("repeat_block")

@@ -156,6 +156,8 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
 
     def one(a: Any) -> tuple[Any, Any]:
         factor, info = routine("potrf", a)(_own(a), lower=not upper, clean=1, overwrite_a=1)
+        if factor[-1, -1] != factor[-1, -1]:  # nan
+            info = 1 + cpu.isnan(factor.diagonal()).argmax()
         return factor, cpu.int32(info)
 
     return each(np, one, (x, 2))
@@ -235,6 +237,33 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
     identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
     found, _, _, info = solved(np, x, identity)
     return found, info
+
+
+def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
+    """The diagonals of U with the sign of the exchanges: the determinant is their product."""
+    diagonal = np.einsum("...ii->...i", factors).copy()
+    odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
+    diagonal[..., 0] *= 1 - 2 * odd
+    return diagonal
+
+
+def determinant(np: Any, x: Any) -> Any:
+    """The determinants; what is too large for the dtype is infinite."""
+    with cpu.errstate(all="ignore"):
+        if x.shape[-1] < SMALL or np is not cpu:
+            return np.linalg.det(x)
+        return pivots_of(np, *lu(np, x)[:2]).prod(-1)
+
+
+def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
+    """Signs and logarithms of absolute values of determinants; the factors and exchanges, if they were needed for it."""
+    if x.shape[-1] < SMALL or np is not cpu:
+        sign, log = np.linalg.slogdet(x)
+        return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
+    factors, pivots, _ = lu(np, x)
+    diagonal = pivots_of(np, factors, pivots)
+    sign, log = np.sign(diagonal).prod(-1), np.log(np.abs(diagonal)).sum(-1)
+    return np.asarray(sign), np.asarray(log), factors, pivots
 
 
 def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
@@ -324,6 +353,48 @@ def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
         return (call(side, kind, reflectors, factors, c, space)[0],)
 
     return each(np, one, (x, 2), (tau, 1), (other, 2))[0]
+
+
+# -- Eigenvalues and singular values ---------------------------------------------------------------------------------
+
+
+def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
+    """Eigenvalues, ascending, and (``vectors``) eigenvectors; LinAlgError if they are not found."""
+    if not one_by_one(np, x):
+        triangle = "L" if lower else "U"
+        if not vectors:
+            return (np.linalg.eigvalsh(x, triangle),)
+        values, found = np.linalg.eigh(x, triangle)
+        return values, by_columns(np, found)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        room = {} if vectors else {"lwork": ROOM * (len(a) + 1)}
+        call = routine("heevd", a)
+        values, found, info = call(_own(a), compute_v=int(vectors), lower=lower, overwrite_a=1, **room)
+        if info:
+            raise cpu.linalg.LinAlgError("no convergence")
+        return (values, found) if vectors else (values,)
+
+    return each(np, one, (x, 2))
+
+
+def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
+    """Singular values, descending, and (``vectors``) between the left and the right singular vectors."""
+    if not one_by_one(np, x):
+        if not vectors:
+            return (np.linalg.svd(x, compute_uv=False),)
+        u, values, vh = np.linalg.svd(x, full_matrices=full)
+        return by_columns(np, u), values, by_columns(np, vh)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        u, values, vh, info = routine("gesdd", a)(
+            _own(a), compute_uv=int(vectors), full_matrices=int(full), overwrite_a=1
+        )
+        if info:
+            raise cpu.linalg.LinAlgError("no convergence")
+        return (u, values, vh) if vectors else (values,)
+
+    return each(np, one, (x, 2))
 
 
 # -- LDL -------------------------------------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.node import AccumulateGrad
+from ..core.size import Size
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
 from ..kernels.fast import LARGE
 from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
 from .interpret import spread_as
-from .promote import common_dtype, storable
+from .promote import PLAIN, common_dtype, storable
 from .table import surface
 
 
@@ -41,6 +42,20 @@ def place_of(device: Any) -> Any:
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.module_for(devices.as_device(device))
+
+
+def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
+    if len(given) == 1 and given[0].__class__ is not int:
+        (given,) = given
+        if given.__class__ is not tuple and given.__class__ is not Size:
+            return None
+    elif not given:
+        return None
+    for each in given:
+        if each.__class__ is not int or each < 0:
+            return None
+    return None if devices.asked and devices.get_default_device() is not devices.CPU else given
 
 
 def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
@@ -120,7 +135,26 @@ def _filled(
     return wrap(array) if requires_grad is False else made(array, requires_grad)
 
 
-@surface(method=False)
+def _commonly_filled(fill: int | None) -> Any:
+    """What ``zeros``, ``ones`` or ``empty`` comes to in the common way."""
+
+    def common(given: tuple[Any, ...]) -> Any:
+        size = plain_size(given)
+        if size is None:
+            return None
+        if fill == 0:
+            return numpy.zeros(size, dtypes.default.floating.numpy)
+        array = numpy.empty(size, dtypes.default.floating.numpy)
+        if fill is not None:
+            if array.size >= LARGE:
+                return None
+            array.fill(fill)
+        return array
+
+    return common
+
+
+@surface(method=False, common=_commonly_filled(0))
 def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -135,7 +169,7 @@ def zeros(
     return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
-@surface(method=False)
+@surface(method=False, common=_commonly_filled(1))
 def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -150,7 +184,7 @@ def ones(
     return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
-@surface(method=False)
+@surface(method=False, common=_commonly_filled(None))
 def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
@@ -225,7 +259,21 @@ def empty_permuted(
     return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
 
 
-@surface(method=False)
+def _commonly_full(size: Any, fill_value: Any) -> Any:
+    kind = FILLED.get(fill_value.__class__)
+    shape = None if kind is None else plain_size((size,))
+    if shape is None or math.prod(shape) >= LARGE:
+        return None
+    array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
+    array.fill(fill_value)
+    return array
+
+
+#: The dtypes of new tensors by what they are filled with.
+FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
+
+
+@surface(method=False, common=_commonly_full)
 def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -300,9 +348,23 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
             array.fill(fill)
         return spread_as(input, made(array, requires_grad))
 
+    def common(input: Any) -> Any:
+        kind: Any = input.__class__
+        if kind not in PLAIN:
+            return None
+        array = input._array
+        if array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+            return None
+        if fill == 0:
+            return numpy.zeros(array.shape, array.dtype)
+        array = numpy.empty(array.shape, array.dtype)
+        if fill is not None:
+            array.fill(fill)
+        return array
+
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
-    return surface(method=False, name=name)(create_like)
+    return surface(method=False, name=name, common=common)(create_like)
 
 
 zeros_like = _like_function("zeros_like", 0, "Zeros with the shape, dtype and device of ``input``.")

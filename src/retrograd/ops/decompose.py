@@ -82,10 +82,9 @@ def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     if not self.size:
         return np.zeros(self.shape[:-1], self.real.dtype), lapack.by_columns(np, self)
     try:
-        values, vectors = np.linalg.eigh(self, UPLO)
+        return lapack.eigh(np, self, UPLO == "L", True)
     except np.linalg.LinAlgError:
         raise _no_convergence(self, "linalg.eigh") from None
-    return values, lapack.by_columns(np, vectors)
 
 
 def _no_convergence(x: Any, name: str) -> LinAlgError:
@@ -135,7 +134,12 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """The eigenvalues of Hermitian matrices, ascending."""
     square("linalg.eigh", self)
     implemented("linalg_eigh_cpu", self)
-    return np.linalg.eigvalsh(self, UPLO) if self.size else np.zeros(self.shape[:-1], self.real.dtype)
+    if not self.size:
+        return np.zeros(self.shape[:-1], self.real.dtype)
+    try:
+        return lapack.eigh(np, self, UPLO == "L", False)[0]
+    except np.linalg.LinAlgError:
+        raise _no_convergence(self, "linalg.eigh") from None
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
@@ -219,8 +223,8 @@ def _check_svd(np: Any, x: Any) -> None:
     at_least_matrix("linalg.svd", x)
     floating("linalg.svd", x)
     implemented("linalg_svd_cpu", x)
-    finite = np.isfinite(x).all((-2, -1))
-    if not bool(finite.all()):
+    if not bool(np.isfinite(x).all()):
+        finite = np.isfinite(x).all((-2, -1))
         batch = f"(Batch element {int(np.argmin(finite.reshape(-1)))}): " if x.ndim > 2 else ""
         raise LinAlgError(
             f"linalg.svd: {batch}The algorithm failed to converge because the input matrix contained non-finite values."
@@ -233,8 +237,7 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
     _check_svd(np, self)
     if not self.size:
         return _no_svd(np, self, full)
-    u, s, vh = np.linalg.svd(self, full_matrices=full)
-    return lapack.by_columns(np, u), s, lapack.by_columns(np, vh)
+    return lapack.svd(np, self, full, True)
 
 
 def _no_svd(np: Any, x: Any, full: bool) -> Any:
@@ -315,7 +318,7 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
     _check_svd(np, self)
     if not self.size:
         return np.zeros((*self.shape[:-2], min(self.shape[-2:])), self.real.dtype)
-    return np.linalg.svd(self, compute_uv=False)
+    return lapack.svd(np, self, False, False)[0]
 
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:

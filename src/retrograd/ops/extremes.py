@@ -45,6 +45,8 @@ same.derivative(self=lambda F, g: None, other=lambda F, g: None)
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     """For each element its share of an extreme: one over how many there are, or 0."""
+    if self.size >= LARGE and (found := large.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None:
+        return found
     mask = (self == top) | ((self != self) & (top != top))
     return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
 
@@ -73,8 +75,8 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
 
     def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        full = restored(F, out, self_shape, dim, keepdim)
-        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, full, dim)
+        top = restored(F, out, self_shape, dim, keepdim)
+        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, top, dim)
 
     made.derivative(self=rule)
     return made
@@ -89,6 +91,8 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_all", self.dtype)
+        if self.size >= LARGE and (found := large.largest_of_all(self, 1 if name == "max" else -1)) is not None:
+            return found
         return (np.maximum if name == "max" else np.minimum).reduce(self, axis=None)
 
     kernel.__name__ = name + "_all"

@@ -40,6 +40,9 @@ class Run:
         """Whether random numbers are to be other ones in every slice. Raises RuntimeError where none may be drawn."""
         return False
 
+    def met(self, function: Any) -> None:
+        """A custom ``Function`` is being called."""
+
     def drawn(self, made: Tensor) -> Any:
         """Numbers drawn for every slice, along a first dimension, as a tensor of this run."""
         raise NotImplementedError
@@ -201,7 +204,8 @@ def slicing(x: Any) -> set[Any]:
 
 def in_slices() -> bool:
     """Whether the function that is running is to be run for many slices at once."""
-    return any(each.sliced for each in runs())
+    around = runs()
+    return bool(around) and any(each.sliced for each in around)
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:

@@ -14,7 +14,21 @@ from .create import dtype_of, made, number_of, place_of
 from .table import surface
 
 
-@surface(method=False)
+def _common_range(start: Any, end: Any, step: Any) -> Any:
+    """What :func:`arange` comes to for ints of which nothing is to be refused."""
+    if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
+        return None
+    if end is None:
+        start, end = 0, start
+    if end.__class__ is not int or not step or (end - start) * step < 0:
+        return None
+    return numpy.arange(start, end, step, dtype=INT) if -(2**62) < start < 2**62 and abs(end - start) < 2**58 else None
+
+
+INT = numpy.dtype(numpy.int64)
+
+
+@surface(method=False, common=_common_range)
 def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -25,11 +39,6 @@ def arange(
     """
     if end is None:
         start, end = None, start
-    plain = dtype is None and layout is strided and device is None and place_of(None) is numpy
-    if plain and end.__class__ is int and (start is None or start.__class__ is int) and step.__class__ is int:
-        first = start or 0
-        if step and (end - first) * step >= 0 and -(2**62) < first < 2**62 and abs(end - first) < 2**58:
-            return made(numpy.arange(first, end, step, dtype=numpy.int64), requires_grad)
     first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
     whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
     kind = dtype_of("arange", dtype, dtypes.int64 if whole else None)

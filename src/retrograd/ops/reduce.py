@@ -9,8 +9,8 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
-from ..kernels import large
-from ..kernels.fast import LARGE
+from ..kernels import few, large
+from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
 from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
@@ -26,6 +26,8 @@ F: Any = TENSORS
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
     """How many elements each result is made of."""
+    if dim.__class__ is int and -len(shape) <= dim < len(shape):
+        return shape[dim]
     if dim is None:
         return math.prod(shape)
     return math.prod([shape[axis] for axis in axes_of(dim, len(shape))])
@@ -111,7 +113,20 @@ def mean_all(np: Any, self: Any, /) -> Any:
     return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
-mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math.prod(self_shape))
+@op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
+def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
+    """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    share = np.asarray(grad / count)
+    out = np.empty(shape, share.dtype)
+    if out.size >= LARGE:
+        copy_into(out, share)
+    else:
+        out[...] = share
+    return out
+
+
+evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
+mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
 
 @op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
@@ -125,8 +140,8 @@ def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 mean_dim.derivative(
-    self=lambda F, g, self_shape, dim, keepdim: (
-        F.expand(restored(F, g, self_shape, dim, keepdim), self_shape) / count_of(self_shape, dim)
+    self=lambda F, g, self_shape, dim, keepdim: F.evenly_spread(
+        restored(F, g, self_shape, dim, keepdim), self_shape, count_of(self_shape, dim)
     )
 )
 
@@ -207,7 +222,10 @@ prod_all.derivative(
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Products over a dimension."""
-    return np.multiply.reduce(wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    axes = axes_of(dim, self.ndim)
+    if self.size >= LARGE and len(axes) == 1 and (found := large.products(self, axes[0], keepdim)) is not None:
+        return found
+    return np.multiply.reduce(wide(np, self), axis=axes, keepdims=keepdim)
 
 
 prod_dim.derivative(
@@ -256,6 +274,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
+    if dim.__class__ is int and (found := few.squares(x, dim if dim >= 0 else dim + x.ndim, keepdim)) is not None:
+        return np.divide(found, few.constant(left), found)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel()
         flat = flat - total(np, flat) / count
@@ -482,6 +502,10 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
+    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
+        whole = large.total_of_squares(self)
+        if whole is not None:
+            return np.sqrt(whole)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
@@ -519,7 +543,7 @@ def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     if ord == 1:
         return g * F.sgn(x)
     if ord == 2:
-        return g * F.masked_fill_scalar(x / norm, norm == 0, 0)
+        return g * (x / F.masked_fill_scalar(norm, norm == 0, math.inf))
     if ord < 1:
         weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)

@@ -145,6 +145,8 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
+    if self.size >= LARGE and (found := large.products_of_others(self, dim)) is not None:
+        return found
     before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
     after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after

@@ -373,8 +373,7 @@ def det_block(np: Any, self: Any, /) -> Any:
     square("linalg.det", self)
     floating("linalg.det", self)
     implemented("lu_cpu", self)
-    with numpy.errstate(all="ignore"):  # too large for its dtype is infinite
-        return np.linalg.det(self)
+    return lapack.determinant(np, self)
 
 
 det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self))
@@ -383,10 +382,9 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 @block("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
     """The gradient of the determinant; for singular matrices from the singular values, leaving out one each."""
-    with numpy.errstate(all="ignore"):
-        whole = np.linalg.det(self)
+    whole = lapack.determinant(np, self)
     if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
-        return np.conj(whole)[..., None, None] * lapack.turned(np.linalg.inv(self))
+        return np.conj(whole)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
@@ -441,23 +439,27 @@ def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     return det(A)
 
 
-@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet"))
+@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
     """Sign and logarithm of the absolute value of determinants."""
     square("linalg.slogdet", self)
     floating("linalg.slogdet", self, short=False)
-    sign, log = np.linalg.slogdet(self)
-    return np.asarray(sign), np.asarray(log)
+    return lapack.log_determinant(np, self)
 
 
-def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any) -> Any:
+def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) -> Any:
     # A real sign is piecewise constant; a complex one turns with the phase of the trace of inverse times change.
-    by_sign, by_log = g
+    by_sign, by_log = g[:2]
     turning = None
     if by_sign is not None and array_of(by_sign).dtype.kind == "c":
         turning = F.imag_of(F.conj_physical(by_sign) * sign) * -1j
     slope = plus(by_log, turning)
-    return None if slope is None else F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))
+    if slope is None:
+        return None
+    if F is ARRAYS and LU.size:
+        n = shape_of(self)[-1]
+        return F.lu_solve_block(LU, pivots, F.per_matrix(slope) * F.identity_like(self, n, n), True, True)
+    return F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))
 
 
 slogdet_block.derivative(self=_slogdet_rule)
@@ -468,12 +470,12 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 @surface()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return _Slogdet(slogdet_block(input))
+    return _Slogdet(slogdet_block(input)[:2])
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return _LinalgSlogdet(slogdet_block(A))
+    return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
 @surface()
@@ -481,7 +483,7 @@ def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan if that is negative."""
     square("logdet", input._array)
     floating("logdet", input._array)
-    sign, log = slogdet_block(input)
+    sign, log = slogdet_block(input)[:2]
     found: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
     return found
 

@@ -1,0 +1,152 @@
+"""The derivative of a tape: the table's own rules, applied step by step from the last to the first.
+
+It is the third level at which a rule runs: on arrays in a plain sweep, on tensors in one that records itself, and here on
+traced tensors, so that what the rules do is appended to the tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ..core import devices
+from ..core.engine import fit
+from ..core.modes import set_recording
+from ..core.tensor import wrap
+from ..core.tree import tree_flatten
+from ..ops.operation import ARRAYS, TENSORS, arguments, is_shared
+from .tape import Step, Value, Written
+from .tracing import Trace, Traced
+
+
+class _Level:
+    """What rules find in ``F``: the public operations, but for what is faster on arrays and no block: a step of its own."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(TENSORS, name)
+
+    def attention_back(self, g: Any, *rest: Any) -> Any:
+        return _on_arrays("attention_back", g, rest)
+
+    def recurrent_back(self, g: Any, *rest: Any) -> Any:
+        return _on_arrays("recurrent_back", g, rest)
+
+
+F = _Level()
+
+
+def _on_arrays(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
+    """What a function of the level of arrays gives, as one step."""
+    leaves, spec = tree_flatten((g, *rest))
+    places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
+    run = leaves[places[0]]._run
+
+    def whole(arrays: Any) -> Any:
+        given = list(leaves)
+        for i, array in zip(places, arrays, strict=True):
+            given[i] = array
+        return getattr(ARRAYS, name)(*spec.unflatten(given))
+
+    kept = [i for i, each in enumerate(whole([leaves[i]._inner._array for i in places])) if each is not None]
+
+    def some(np: Any, *arrays: Any) -> Any:
+        found = whole(arrays)
+        return tuple([found[i] for i in kept])
+
+    operands = tuple([leaves[i] for i in places])
+    made = some(numpy, *[each._inner._array for each in operands])
+    found = run.noted(Written(name, some), operands, (), tuple([wrap(numpy.asarray(each)) for each in made]))
+    return [found[kept.index(i)] if i in kept else None for i in range(max(kept) + 1)] + [None] * 8
+
+
+class Place:
+    """The shape and dtype that a gradient has to have."""
+
+    def __init__(self, value: Value) -> None:
+        self.shape, self.dtype = value.shape, value.dtype
+
+
+def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
+    """The gradients of ``wanted`` (traced; None where there is none), given those of ``outs``; appended to the tape."""
+    arrived: dict[Value, Any] = {}
+    for out, grad in zip(outs, grads, strict=True):
+        _add(arrived, out, grad)
+    forward = list(trace.tape.steps)
+    before = set_recording(False)
+    try:
+        with trace.unseen():
+            for step in reversed(forward):
+                _through(trace, step, arrived)
+    finally:
+        set_recording(before)
+    return [arrived.get(each) for each in wanted]
+
+
+def _add(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
+    held = arrived.get(value)
+    arrived[value] = grad if held is None else F.add(held, grad)
+
+
+def _through(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
+    """Send the gradients of a step's results on to its operands."""
+    op = step.op
+    count = len(step.results) if op.differentiable is None else op.differentiable
+    grads = [arrived.pop(each, None) if each.graded else None for each in step.results[:count]]
+    if all(each is None for each in grads):
+        return
+    live = [each.__class__ is Value and each.graded for each in step.operands]
+    if not any(live) or not op.has_rules:
+        return
+    g: Any = tuple(grads) if op.several or len(grads) > 1 else grads[0]
+    if getattr(op, "gradients", None) is not None:
+        found = op.gradients(F, g, step)
+    else:
+        found = _by_rules(trace, step, g, live)
+    for value, grad, wanted in zip(step.operands, found, live, strict=True):
+        if wanted and grad is not None:
+            _add(arrived, value, fit(grad, Place(value), step))
+
+
+def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:
+    found: list[Any] = []
+    together: dict[Any, tuple[Any, ...]] = {}
+    rules = step.op.rules
+    for index, rule in enumerate(rules):
+        if rule is None or not live[index]:
+            found.append(None)
+        elif isinstance(rule, (int, float)):
+            found.append(g if rule == 1 else -g if rule == -1 else None if rule == 0 else g * rule)
+        elif is_shared(rule):
+            if rule not in together:
+                together[rule] = rule(*[_given(trace, step, name, g) for name in arguments(rule)])
+            found.append(together[rule][[k for k, each in enumerate(rules) if each is rule].index(index)])
+        else:
+            names = arguments(rule)
+            partial = rule(*[_given(trace, step, name, g) for name in names])
+            found.append(partial if "g" in names else g * partial)
+    return found
+
+
+def _given(trace: Trace, step: Step, name: str, g: Any) -> Any:
+    """What a rule gets under the name of one of its arguments."""
+    if name == "F":
+        return F
+    if name == "g":
+        return g
+    saved = next(each for each in step.op.saved() if each.name == name)
+    if saved.kind == "parameter":
+        return step.params[saved.index]
+    if saved.kind in ("out_shape", "out_dtype"):
+        return getattr(step.results[0], saved.kind.removeprefix("out_"))
+    value = step.results[saved.index] if saved.kind == "result" else step.operands[saved.index]
+    if saved.kind == "device":
+        return devices.CPU
+    if saved.kind == "shape":
+        return getattr(value, "shape", ())
+    if saved.kind == "dtype":
+        return value.dtype if value.__class__ is Value else wrap(numpy.asarray(value))._array.dtype
+    if value.__class__ is Value:
+        return trace.standing[value]
+    return value

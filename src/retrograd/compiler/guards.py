@@ -1,0 +1,290 @@
+"""What a recording takes for granted, and the function that asks whether it still holds.
+
+A recording holds for arguments of the same kind (shapes, dtypes, values of plain Python), and as long as everything that
+the function could see elsewhere is what it was: globals and closures that its code names, modules and what their forward
+reads. A check is one written function; it costs a microsecond or two.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ..core.dtypes import dtype
+from ..core.size import Size
+from ..core.tensor import Tensor
+from ..core.where import MARK
+from ..nn import Module
+from ..ops.nodes import compiled
+
+SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
+#: How deep objects are looked into, and how many elements of a list.
+DEEP, MANY = 6, 64
+
+
+class Guards:
+    """Conditions under way. ``lines`` leave with False where one does not hold."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.space: dict[str, Any] = {"Tensor": Tensor, "__name__": None}
+        self.tensors: dict[int, str] = {}  # those that are guarded, by identity: their names in the text
+        self.seen: dict[Any, Any] = {}
+        self.kept: list[Any] = []
+        self.unfit: str | None = None  # what can not be guarded
+
+    def constant(self, thing: Any) -> str:
+        """A name for an object that stays."""
+        name = f"k{len(self.space)}"
+        self.space[name] = thing
+        return name
+
+    def demand(self, condition: str) -> None:
+        """The recording holds only if ``condition`` does."""
+        self.lines.append(f"if not ({condition}): return False")
+
+    # -- Arguments
+
+    def argument(self, path: str, value: Any, depth: int = 0) -> None:
+        """Guard an argument, known in the text as ``path``."""
+        kind = value.__class__
+        if isinstance(value, Tensor):
+            self.tensor_argument(path, value)
+        elif kind in (tuple, list, Size) and len(value) <= MANY and depth < DEEP:
+            self.demand(f"{path}.__class__ is {self.constant(kind)} and len({path}) == {len(value)}")
+            for index, each in enumerate(value):
+                self.argument(f"{path}[{index}]", each, depth + 1)
+        elif kind is dict and len(value) <= MANY and depth < DEEP and all(each.__class__ is str for each in value):
+            self.demand(f"{path}.__class__ is dict and [*{path}] == {[*value]!r}")
+            for key, each in value.items():
+                self.argument(f"{path}[{key!r}]", each, depth + 1)
+        elif not self.simple(path, value):
+            self.demand(f"{path} is {self.constant(value)}")
+            self.thing(value, depth)
+
+    def tensor_argument(self, path: str, x: Tensor) -> None:
+        name = self.tensors.get(id(x))
+        if name is not None:
+            self.demand(f"{path} is {name}")
+            return
+        name = f"t{len(self.tensors)}"
+        self.lines.append(f"{name} = {path}")
+        self.demand(f"{name}.__class__ is {self.constant(x.__class__)}")
+        for other in self.tensors.values():
+            self.demand(f"{name} is not {other}")
+        self.tensors[id(x)] = name
+        self.kept.append(x)
+        array = f"a{name}"
+        self.lines.append(f"{array} = {name}._array")
+        self.demand(
+            f"{array}.shape == {x._array.shape} and {array}.dtype is {self.constant(x._array.dtype)} and "
+            f"{array}.strides == {x._array.strides} and {array}.__class__ is {self.constant(x._array.__class__)}"
+        )
+        self.demand(_graded(name, x))
+
+    def simple(self, path: str, value: Any) -> bool:
+        """Guard a plain value; whether it is one."""
+        kind = value.__class__
+        if value is None or kind is bool:
+            self.demand(f"{path} is {value}")
+        elif kind is float:
+            self.demand(f"{path}.__class__ is float and repr({path}) == {repr(value)!r}" if value == 0 or value != value else
+                        f"{path}.__class__ is float and {path} == {self.constant(value)}")  # fmt: skip
+        elif kind is int or kind is str:
+            self.demand(f"{path}.__class__ is {kind.__name__} and {path} == {value!r}")
+        elif isinstance(value, (SIMPLE, type, slice)):
+            self.demand(f"{path} == {self.constant(value)}")
+        else:
+            return False
+        return True
+
+    # -- What the function finds elsewhere
+
+    def held(self, path: str, value: Any, depth: int) -> None:
+        """Guard what is found at ``path``."""
+        if isinstance(value, Tensor):
+            self.captured(path, value)
+        elif not self.simple(path, value):
+            name = self.constant(value)
+            self.demand(f"{path} is {name}")
+            self.thing(value, depth)
+
+    def captured(self, path: str, x: Tensor) -> None:
+        """Guard a tensor that is found at ``path``: the same, with the same array (its numbers may change)."""
+        if id(x) in self.tensors:
+            self.demand(f"{path} is {self.tensors[id(x)]}")
+            return
+        name = self.tensors[id(x)] = self.constant(x)
+        self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_graded(name, x)}")
+
+    def thing(self, value: Any, depth: int = 0) -> None:
+        """Guard what is found from an object on, whose identity is guarded."""
+        if id(value) in self.seen or depth > DEEP:
+            return
+        self.seen[id(value)] = value
+        kind = value.__class__
+        if kind is FunctionType:
+            self.function(value, depth)
+        elif kind is MethodType:
+            self.thing(value.__func__, depth)
+            self.thing(value.__self__, depth)
+        elif isinstance(value, Module):
+            self.module(value, depth)
+        elif kind in (list, tuple):
+            name = self.constant(value)
+            if kind is list:
+                self.demand(f"len({name}) == {len(value)}")
+            for index, each in enumerate(value[:MANY]):
+                self.held(f"{name}[{index}]", each, depth + 1)
+        elif kind is dict:
+            name = self.constant(value)
+            self.demand(f"len({name}) == {len(value)}")
+            for key, each in list(value.items())[:MANY]:
+                if key.__class__ in (str, int):
+                    self.held(f"{name}[{key!r}]", each, depth + 1)
+        elif not isinstance(value, (type, ModuleType)) and not _ours(type(value).__module__):
+            self.attributes(value, None, depth)
+
+    def function(self, value: FunctionType, depth: int) -> None:
+        """What a function of the user's names: globals, closure, defaults."""
+        if MARK in value.__globals__:
+            return
+        self.globals_of(value.__code__, value.__globals__, depth)
+        for cell in value.__closure__ or ():
+            try:
+                self.held(f"{self.constant(cell)}.cell_contents", cell.cell_contents, depth + 1)
+            except ValueError:
+                self.unfit = self.unfit or "a closure that is not filled yet"
+        for each in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
+            if isinstance(each, Tensor):
+                self.captured(self.constant(each), each)
+            elif not isinstance(each, SIMPLE):
+                self.thing(each, depth + 1)
+
+    def globals_of(self, code: CodeType, space: dict[str, Any], depth: int = 0) -> None:
+        """The globals that code names, and what it names of modules among them."""
+        key = id(code), id(space)
+        if key in self.seen:
+            return
+        self.seen[key] = code
+        names = set(_names(code))
+        found = {each: space[each] for each in names if each in space}
+        where = self.constant(space) if found else ""
+        for name, value in found.items():
+            if isinstance(value, ModuleType):
+                if not _ours(value.__name__) and value.__name__.partition(".")[0] not in sys.stdlib_module_names:
+                    inner = self.constant(vars(value))
+                    for each in names & vars(value).keys():
+                        if not isinstance(vars(value)[each], (ModuleType, type)):
+                            self.held(f"{inner}[{each!r}]", vars(value)[each], depth + 1)
+            elif getattr(value, "__globals__", {}).get(MARK) is None and not isinstance(value, type):
+                self.held(f"{where}[{name!r}]", value, depth + 1)
+
+    def module(self, value: Module, depth: int) -> None:
+        """A module: whether it is training, its hooks, and what its forward reads."""
+        space = value.__dict__
+        name = self.constant(space)
+        hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+        if any(space[each] for each in hooks):
+            self.unfit = self.unfit or f"{type(value).__name__} has hooks"
+        own = self.constant(space["_forward_hooks"]), self.constant(space["_forward_pre_hooks"])
+        more = self.constant(space["_backward_hooks"]), self.constant(space["_backward_pre_hooks"])
+        self.demand(" ".join([f"{name}['training'] is {value.training} and not", " and not ".join((*own, *more))]))
+        for place in ("_parameters", "_buffers", "_modules"):
+            inside = self.constant(space[place])
+            if space[place]:
+                self.demand(f"{name}[{place!r}] is {inside} and len({inside}) == {len(space[place])}")
+            for key, each in space[place].items():
+                self.held(f"{inside}[{key!r}]", each, depth)
+        self.attributes(value, _read_by(type(value), "forward"), depth)
+        if "forward" in space:
+            self.held(f"{name}['forward']", space["forward"], depth + 1)
+        elif type(value).forward.__class__ is FunctionType:
+            self.thing(type(value).forward, depth)
+
+    def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
+        """The attributes of an object, of these ``names``."""
+        space = getattr(value, "__dict__", None)
+        if space is None:
+            return
+        inside = self.constant(space)
+        for name, each in list(space.items()):
+            if (names is None or name in names) and name not in _OF_MODULES:
+                self.held(f"{inside}[{name!r}]", each, depth + 1)
+
+    def written(self, start: list[str]) -> Callable[..., Any]:
+        """The function; ``start`` takes its arguments apart."""
+        body = ["        " + each for each in (*start, *self.lines, "return True")]
+        failed = ["    except (KeyError, IndexError, AttributeError, ValueError):", "        return False"]
+        lines = ["def holds(args, kwargs):", "    try:", *body, *failed]
+        self.source = "\n".join(lines)
+        told = [
+            line.replace("return False", f"return {line.strip().removeprefix('if not (').partition('): return')[0]!r}")
+            for line in lines
+        ]
+        self.told = "\n".join(told)
+        return compiled("<compiled guard>", lines, self.space, "holds")
+
+    def failing(self, args: Any, kwargs: Any) -> Any:
+        """The first condition that does not hold, as text; True if all do."""
+        space = dict(self.space)
+        exec(self.told, space)
+        return space["holds"](args, kwargs)
+
+
+_OF_MODULES = frozenset(vars(Module())) | {"forward"}
+
+
+def _graded(name: str, x: Tensor) -> str:
+    if x._view is not None:
+        return f"{name}.requires_grad is {x.requires_grad}"
+    return f"{name}._view is None and {name}._node is {'not ' * x.requires_grad}None"
+
+
+def _ours(name: str) -> bool:
+    return name.partition(".")[0] in ("retrograd", "torch", "numpy", "builtins", "scipy")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if each.__class__ is CodeType:
+            yield from _codes(each)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        yield from each.co_names
+
+
+def _read_by(kind: type, start: str) -> set[str]:
+    """The names that a method reads, and those read by the methods of the class that it names."""
+    found: set[str] = set()
+    pending = [start]
+    while pending:
+        method = getattr(kind, pending.pop(), None)
+        code = getattr(method, "__code__", None)
+        if code is None:
+            continue
+        for name in _names(code):
+            if name not in found:
+                found.add(name)
+                pending.append(name)
+    return found
+
+
+def assigns(code: CodeType) -> str | None:
+    """What a function of the user's changes outside of itself, as far as its code tells."""
+    if code.co_name in ("__init__", "__post_init__", "__new__"):
+        return None
+    for each in dis.get_instructions(code):
+        if each.opname == "STORE_ATTR":
+            return f"sets the attribute {each.argval}"
+        if each.opname == "STORE_GLOBAL":
+            return f"sets the global variable {each.argval}"
+        if each.opname == "STORE_DEREF" and each.argval in code.co_freevars:
+            return f"sets the outer variable {each.argval}"
+    return None

@@ -1,0 +1,245 @@
+"""Running a program: one straight-line function of arrays, written as one would write it by hand.
+
+A step is a ufunc, a kernel of the table, or a fused loop (``fuse.py``). What an operation's readable way decides at every
+call (dtypes, numbers in the right precision) is decided here once. A name is forgotten when its array is needed no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import wrap
+from ..ops.calls import _cast, _retype, run
+from ..ops.generate import ufunc_of
+from ..ops.nodes import compiled
+from ..ops.promote import F32, common_dtype
+from .fuse import Loop
+from .tape import Step, Value, shown
+
+
+class Writer:
+    """Text under way: lines, and the objects that they name."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.space: dict[str, Any] = {"np": numpy, "asarray": numpy.asarray, "ndarray": numpy.ndarray, "__name__": None}
+        self._named: dict[int, str] = {}
+        self._kept: list[Any] = []
+        self._numbers: dict[Any, Any] = {}
+
+    def name(self, thing: Any, hint: str) -> str:
+        """A name by which the lines know ``thing``."""
+        if id(thing) not in self._named:
+            found, count = hint, 1
+            while found in self.space:
+                count += 1
+                found = f"{hint}_{count}"
+            self.space[found] = thing
+            self._named[id(thing)] = found
+            self._kept.append(thing)
+        return self._named[id(thing)]
+
+    def number(self, value: Any, dtype: Any) -> str:
+        """A name for a number in the precision of a step."""
+        key = repr(value), dtype
+        if key not in self._numbers:
+            self._numbers[key] = _cast(numpy, value, dtype)
+        return self.name(self._numbers[key], f"number_{_short(value)}")
+
+    def literal(self, value: Any) -> str:
+        """A parameter, written out where that can be read."""
+        if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
+            return repr(value)
+        if value.__class__ is tuple:
+            inner = [self.literal(each) for each in value]
+            return f"({', '.join(inner)}{',' * (len(inner) == 1)})"
+        return self.name(value, getattr(type(value), "__name__", "value"))
+
+
+class Program:
+    """A function of arrays: ``run(*inputs)`` gives the arrays of ``outputs``.
+
+    ``source`` is its text; ``steps`` what it does.
+    """
+
+    def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.title, self.inputs, self.steps, self.outputs = title, tuple(inputs), list(steps), tuple(outputs)
+        writer = Writer()
+        last = _last_uses(self.steps, self.outputs)
+        for step in self.steps:
+            writer.lines += _written(writer, step)
+            dead = [each.name for each in _touched(step) if last.get(each) is step and each.kind == "result"]
+            if dead:
+                writer.lines.append(f"del {', '.join(dead)}")
+        given = ", ".join(each.name for each in self.inputs)
+        for each in _constants(self.steps, self.outputs):
+            writer.space[each.name] = each.array
+        made = ", ".join("None" if each is None else each.name for each in self.outputs)
+        lines = [
+            f"def {title}({given}):",
+            *("    " + line for line in writer.lines),
+            f"    return ({made}{',' * (len(self.outputs) == 1)})",
+        ]
+        self.source = "\n".join(lines)
+        self.run = compiled(f"<compiled {title}>", lines, writer.space, title)
+
+    @property
+    def loops(self) -> list[Any]:
+        """The fused loops among the steps."""
+        return [each for each in self.steps if isinstance(each, Loop)]
+
+
+def _touched(step: Any) -> list[Value]:
+    """The values that a step names, each once."""
+    return list(dict.fromkeys([*step.values(), *step.results]))
+
+
+def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
+    """For each value that is not asked for in the end the step after which nobody needs it."""
+    found: dict[Value, Any] = {}
+    for step in steps:
+        for each in _touched(step):
+            found[each] = step
+    for each in outputs:
+        found.pop(each, None)
+    return found
+
+
+def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
+    every = [each for step in steps for each in step.values()] + [each for each in outputs if each is not None]
+    return [each for each in dict.fromkeys(every) if each.kind == "constant"]
+
+
+def _written(writer: Writer, step: Any) -> list[str]:
+    """The lines of a step."""
+    if isinstance(step, Loop):
+        return step.call(writer)
+    made = ", ".join(each.name for each in step.results) + "," * step.several
+    comment = f"  # {list(step.results[0].shape)}"
+    return [f"{made} = {_expression(writer, step)}{comment}"]
+
+
+def _expression(writer: Writer, step: Step) -> str:
+    """What a step computes."""
+    op = step.op
+    operands, target = (_brought_together(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
+    params = [writer.literal(each) for each in step.params]
+    short = op.opmath and any(each.dtype in dtypes.SHORT for each in step.values())
+    if short or (target is not None and target in dtypes.SHORT):
+        return f"{writer.name(_by_short(step), op.name)}({', '.join(operands)})"
+    result = step.results[0]
+    whole = not result.shape  # a kernel may give a scalar
+    ufunc = ufunc_of(op) if not step.params or op.kind == "pointwise" else None
+    if ufunc is not None and list(step.params) == [op.defaults[each] for each in op.params]:
+        text = f"{writer.name(ufunc, ufunc.__name__)}({', '.join(operands)})"
+    else:
+        positional = getattr(op, "positional", len(params))
+        names = getattr(op, "params", ())
+        params[positional:] = [
+            f"{name}={value}" for name, value in zip(names[positional:], params[positional:], strict=True)
+        ]
+        text = f"{writer.name(op.kernel, op.name)}({', '.join(['np', *operands, *params])})"
+        whole = whole or step.several
+    computed = op.result or target
+    if target is not None and (ufunc is None or computed not in _USUAL):
+        text = f"{writer.name(_retyped(op, target), 'retyped')}({text})"
+    if step.several:
+        return f"map(asarray, {text})"
+    if op.in_order and len(result.shape) > 1:
+        return f"{writer.name(numpy.ascontiguousarray, 'in_order')}({text})"
+    if step.in_place and (target is None or computed != result.dtype or not _in_order(step)):
+        return f"{writer.name(_like(result), 'like_before')}({text})"
+    return f"asarray({text})" if whole else text
+
+
+_USUAL = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
+
+
+def _in_order(step: Step) -> bool:
+    """Whether the result lies in memory row by row since the operands do."""
+    return all(each.strides == contiguous(each) for each in (*step.values(), *step.results))
+
+
+def contiguous(value: Value) -> tuple[int, ...]:
+    """The strides of a value that lies in memory row by row."""
+    found, step = [], value.dtype.itemsize
+    for each in reversed(value.shape):
+        found.append(step)
+        step *= each
+    return tuple(found[::-1])
+
+
+def _like(value: Value) -> Any:
+    """What brings a result into the dtype and order of the tensor that it is written into."""
+    order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
+    back = [order.index(i) for i in range(len(order))]
+
+    def like_before(array: Any) -> Any:
+        blank = numpy.empty([value.shape[i] for i in order], value.dtype).transpose(back)
+        blank[...] = array
+        return blank
+
+    return like_before
+
+
+def _retyped(op: Any, target: Any) -> Any:
+    """What brings a kernel's result into the dtype of the operation."""
+    return lambda array: _retype(op, numpy.asarray(array), op.result or target)
+
+
+def _by_short(step: Step) -> Any:
+    """A step with short floats, done the readable way."""
+    op, params, final = step.op, step.params, step.results[0].dtype
+
+    def by_short(*operands: Any) -> Any:
+        tensors = tuple([wrap(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in operands])
+        found = run(op, tensors, params)[1]
+        if isinstance(found, tuple):
+            return tuple([numpy.asarray(each) for each in found])
+        found = numpy.asarray(found)
+        return found if found.dtype == final else found.astype(final)
+
+    return by_short
+
+
+def _named(writer: Writer, step: Step) -> list[str]:
+    return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands]
+
+
+def _brought_together(writer: Writer, step: Step) -> tuple[list[str], Any]:
+    """The operands of a pointwise step in the dtype in which it is calculated, and that dtype."""
+    common = common_of(step)
+    if common in dtypes.SHORT:
+        return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common
+    found = []
+    for each in step.operands:
+        if each.__class__ is not Value:
+            found.append(writer.number(each, common))
+        elif each.dtype == common:
+            found.append(each.name)
+        else:
+            found.append(f"{each.name}.astype({writer.name(common, common.name)})")
+    return found, common
+
+
+def _short(number: Any) -> str:
+    return "".join(each if each.isalnum() else "_" for each in str(number))
+
+
+def common_of(step: Step) -> Any:
+    """The NumPy dtype in which a pointwise step is calculated."""
+    blank = [
+        wrap(numpy.empty((1,) * len(each.shape), each.dtype)) if each.__class__ is Value else each
+        for each in step.operands
+    ]
+    common = common_dtype(blank)
+    if step.op.floats and common.category < dtypes.FLOATING:
+        common = dtypes.default.floating
+    return common.numpy
+
+
+__all__ = ["Program", "Writer", "common_of", "shown"]

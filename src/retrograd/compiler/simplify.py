@@ -1,0 +1,70 @@
+"""Leaving out what nobody needs, and doing only once what is done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .tape import Step, Value
+
+
+def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], dict[Value, Value]]:
+    """Steps without those that repeat an earlier one, and what stands for the values of those.
+
+    ``apart``: values that stay arrays of their own, since the caller gets them.
+    """
+    own = set(apart)
+    found: dict[Any, Step] = {}
+    instead: dict[Value, Value] = {}
+    kept = []
+    for step in steps:
+        step.operands = tuple([instead.get(each, each) if each.__class__ is Value else each for each in step.operands])
+        key = _key(step)
+        if key is None or any(each in own for each in step.results):
+            kept.append(step)
+            continue
+        if key in found:
+            instead.update(zip(step.results, found[key].results, strict=True))
+            continue
+        found[key] = step
+        kept.append(step)
+    for each in {value for step in kept for value in step.results}:
+        each.root = instead.get(each.root, each.root)
+    return kept, instead
+
+
+def _key(step: Step) -> Any:
+    """What two steps that do the same have in common; None if a step is to be done anyway."""
+    if step.effect:
+        return None
+    operands = tuple([_operand_key(each) for each in step.operands])
+    kinds = tuple([(each.dtype, each.shape) for each in step.results])
+    try:
+        key = step.op.name, id(step.op), operands, tuple(map(_typed, step.params)), kinds
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _typed(value: Any) -> Any:
+    return (value.__class__, tuple(map(_typed, value))) if isinstance(value, tuple) else (value.__class__, value)
+
+
+def _operand_key(each: Any) -> Any:
+    if each.__class__ is not Value:
+        return each.__class__, repr(each)
+    if each.array is not None and each.size <= 64:  # constants of the same numbers are the same
+        return each.dtype, each.shape, each.array.tobytes()
+    return each
+
+
+def needed(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
+    """The steps on which ``outputs`` depend, and those that have effects."""
+    wanted = set(outputs)
+    kept = []
+    for step in reversed(steps):
+        if step.effect or any(each in wanted for each in step.results):
+            kept.append(step)
+            wanted.update(step.values())
+    return kept[::-1]

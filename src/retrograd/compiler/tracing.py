@@ -1,0 +1,542 @@
+"""Recording one call: what it does with tensors becomes a tape, while it runs as it always does.
+
+Every public function that is called hands itself over to the :class:`Trace`, as to a ``TorchFunctionMode``. Tensors among
+its arguments are replaced by :class:`Traced` ones, which stand for them as the duals of forward mode do: the blocks that
+the function comes down to arrive at ``process``, which lets them run and notes them down. The call's result is that of
+the eager library, whatever happens. What can not be noted down leaves a reason, and from then on nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from ..core import overriding, where
+from ..core.modes import recording
+from ..core.tensor import Tensor, wrap
+from ..core.tree import tree_leaves, tree_map
+from ..kernels import indexing
+from ..ops.calls import apply, modify
+from ..ops.drop import _factor
+from ..ops.index import MASKS
+from ..ops.interpret import Run, Transformed, stand
+from ..ops.operation import TENSORS
+from ..ops.random import default_generator
+from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
+
+#: What reads numbers, by which Python then decides something.
+READS = frozenset(
+    """
+    item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __format__ __repr__ __contains__ data_ptr
+    equal allclose is_nonzero untyped_storage storage __dlpack__ __reduce_ex__ __deepcopy__ to_sparse
+    """.split()  # noqa: SIM905
+)
+#: What changes a tensor in another way than by numbers.
+CHANGES = frozenset(
+    """
+    backward grad register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook detach_ set_ resize_ resize_as_
+    share_memory_ is_set_to apply_ map_ map2_ swap_tensors
+    """.split()  # noqa: SIM905
+)
+#: What only looks at the shape of its tensors: the result is the same in every call.
+SHAPES = frozenset(
+    """
+    zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor empty_strided new_empty_strided
+    """.split()  # noqa: SIM905
+)
+#: Attributes that are answered by the tensor itself.
+FACTS = frozenset(
+    """
+    shape dtype device ndim requires_grad is_leaf layout itemsize nbytes is_cuda names is_sparse is_quantized is_mkldnn
+    is_meta is_nested retains_grad output_nr grad_fn
+    """.split()  # noqa: SIM905
+)
+#: Blocks of which the result has as many elements as the numbers say.
+DYNAMIC = frozenset({"masked_select_block", "unique_block", "unique_dim_block", "unique_consecutive_block"})
+DROPOUT = frozenset({"dropout"})
+
+
+class Unrecorded(Exception):
+    """A call that can not be compiled whole, though it was asked for (``fullgraph=True``)."""
+
+
+Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
+Unrecorded.__module__ = "torch._dynamo.exc"
+
+
+class Traced(Transformed):
+    """A tensor of the call that is being recorded: it stands for the tensor that the eager library has computed."""
+
+    __slots__ = ()
+    sliced = True  # so that whoever reads the numbers of tensors by himself asks by_slices
+    _run: Any
+    _value: Value
+
+    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+        return self._run.process(op, tensors, params, in_place)
+
+    def picked(self, x: Any, picks: list[Any]) -> Any:
+        """``x[picks]``, of which some are traced."""
+        return self._run.picked(x, picks)
+
+    def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
+        """Put ``values`` at ``picks``."""
+        self._run.give_up("assigns to places that a tensor gives")
+        x, picks, values = self._run.plain((x, picks, values))
+        x[tuple(slice(None) if each is None else each for each in picks)] = values
+
+    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+        return self._run.joined(tensors, dim, join)
+
+    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        if self._run.reason is None and surface.__name__ == "native_batch_norm":
+            return self._run.normalised(surface, *args)
+        self._run.give_up(f"{surface.__name__}() reads the numbers of its tensors")
+        return surface(*self._run.plain(args), **self._run.plain(kwargs))
+
+    def dynamic(self, name: str) -> Exception:
+        raise _Dynamic(name)
+
+    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+        self._run.give_up(f"calls the custom Function {function.__name__}")
+        return function.apply(*self._run.plain(args))
+
+    def refuse_out(self, name: str) -> Exception:
+        raise _Dynamic(name)
+
+    def spread_as(self, made: Tensor) -> Any:
+        return made
+
+    def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+        return wrap(numpy.zeros(shape, dtype)).requires_grad_()
+
+    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+        raise _Dynamic("gradients within a derivative")
+
+    def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
+        raise _Dynamic("a transformation")
+
+    def detach(self) -> Tensor:
+        """The same numbers outside the graph."""
+        return self._run.detached(self)
+
+    data = property(lambda self: self._run.detached(self), doc="The same numbers outside the graph.")
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        self._run.give_up("prints a tensor")
+        return repr(self._inner)
+
+
+Traced.__name__ = Traced.__qualname__ = "Tensor"
+
+
+class _Dynamic(Exception):
+    """A block was reached that does what no tape can tell; the public function is called again without a tape."""
+
+
+def _give_pieces(F: Any, g: Any, step: Step) -> list[Any]:
+    dim, at, found = step.params[0], 0, []
+    for each in step.operands:
+        size = each.shape[dim] if each.shape != (0,) or len(step.results[0].shape) == 1 else 0
+        found.append(F.slice(g, dim, at, at + size, 1) if size else None)
+        at += size
+    return found
+
+
+def _joining(np: Any, *given: Any) -> Any:
+    *arrays, dim = given
+    return np.ascontiguousarray(np.concatenate(arrays, dim))
+
+
+CAT = Written("cat", _joining, _give_pieces)
+STACK = Written(
+    "stack",
+    lambda np, *given: np.ascontiguousarray(np.stack(given[:-1], given[-1])),
+    lambda F, g, step: [F.select(g, step.params[0], i) for i in range(len(step.operands))],
+)
+CAT.again = lambda given, params: TENSORS.cat(list(given), *params)
+STACK.again = lambda given, params: TENSORS.stack(list(given), *params)
+
+
+def _gather(np: Any, *given: Any) -> Any:
+    *operands, places, _ = given
+    return indexing.take(np, operands[0], _at_places(operands[1:], places))
+
+
+def _at_places(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The arrays that pick, None where nothing does."""
+    rest = iter(picks)
+    return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
+
+
+def _ungather(np: Any, *given: Any) -> Any:
+    *operands, places, shape = given
+    return indexing.spread(np, operands[0], shape, _at_places(operands[1:], places))
+
+
+def _through_index(F: Any, g: Any, step: Step) -> list[Any]:
+    run, shape = g._run, step.operands[0].shape
+    picks = [run.standing[each] for each in step.operands[1:]]
+    params = step.params[0], shape
+    back = TENSORS.index_backward(g._inner, shape, _at_places([each._inner._array for each in picks], params[0]))
+    return [run.noted(UNPICK, (g, *picks), params, back), *[None] * len(picks)]
+
+
+def _index_again(given: Any, params: Any) -> Any:
+    picks = iter(given[1:])
+    return given[0][tuple(next(picks) if each else slice(None) for each in params[0])]
+
+
+PICK, UNPICK = Written("index", _gather, _through_index), Written("index_backward", _ungather)
+PICK.again = _index_again
+DROP = Written(
+    "dropout_factor",
+    lambda np, x, p: _factor(wrap(x), p, False)._array,
+)
+#: What is done in every call, whatever is given and whoever needs it.
+EFFECTS = frozenset({DROP})
+
+
+class Trace(Run):
+    """The recording of one call. ``reason``: why it can not be compiled, if so."""
+
+    strict = False
+    size = 1
+
+    def __init__(self, fullgraph: bool = False) -> None:
+        super().__init__()
+        self.tape = Tape()
+        self.fullgraph = fullgraph
+        self.reason: str | None = None
+        self.inputs: dict[int, tuple[Tensor, Value]] = {}  # by identity of the tensor, which is kept
+        self.stands: dict[int, Traced] = {}
+        self.arrays: dict[int, Value] = {}  # by identity of the array
+        self.standing: dict[Value, Traced] = {}
+        self.kept: list[Any] = []  # so that identities stay
+        self.written: set[Traced] = set()  # those of them that are modified
+        self.bumped: list[Tensor] = []  # those that a kernel modifies
+        self.quiet = False  # whether derivatives are being taken, in which nothing is the user's
+        self.viewed: set[Value] = set()  # values in whose memory others lie
+
+    # -- Entering and leaving
+
+    def __enter__(self) -> Any:
+        self.position = _drawn()
+        overriding.enter(self)
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        overriding.leave(True)
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """Record in this block what is done with traced tensors, though public functions do not hand themselves over."""
+        Run.__enter__(self)
+        self.quiet = True
+        try:
+            yield
+        finally:
+            self.quiet = False
+            Run.__exit__(self)
+
+    def give_up(self, reason: str) -> None:
+        """Record no further; the call goes on in the eager library."""
+        if self.reason is None:
+            place = "" if self.quiet else where.describe(*where.caller())
+            self.reason = f"{reason}{' in ' + place if place else ''}"
+            if self.fullgraph:
+                raise Unrecorded(f"{self.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
+
+    def met(self, function: Any) -> None:
+        self.give_up(f"calls the custom Function {function.__name__}")
+
+    # -- Tensors and what stands for them
+
+    def plain(self, tree: Any) -> Any:
+        """``tree`` with the tensors for which traced ones stand."""
+        return tree_map(lambda each: each._inner if each.__class__ is Traced else each, tree)
+
+    def traced(self, inner: Tensor, value: Value) -> Traced:
+        """What stands for ``inner``."""
+        made: Traced = stand(Traced, self, inner)
+        made._value = value
+        self.arrays[id(inner._array)] = value
+        self.kept.append((inner, inner._array))
+        self.standing[value] = made
+        return made
+
+    def taken(self, x: Any) -> Any:
+        """What stands for a tensor of the user's."""
+        if not isinstance(x, Tensor) or x.__class__ is Traced:
+            return x
+        found = self.stands.get(id(x))
+        if found is None:
+            value = self.tape.value(INPUT, x._array, x.requires_grad)
+            self.inputs[id(x)] = x, value
+            found = self.stands[id(x)] = self.traced(x, value)
+        return found
+
+    def constant(self, made: Tensor) -> Any:
+        """What stands for a tensor that is the same in every call."""
+        if made.requires_grad:
+            self.give_up("makes a tensor that requires gradients")
+            return made
+        return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
+
+    def detached(self, x: Traced) -> Any:
+        """``x`` outside the graph: the same memory, another value."""
+        inner = x._inner.detach()
+        if self.reason is not None:
+            return inner
+        return self.noted(TENSORS.alias.op, (x,), (), inner)
+
+    def operand(self, x: Any) -> Any:
+        """The value of an operand of a block (numbers and None stay)."""
+        if x.__class__ is Traced:
+            return x._value
+        if not isinstance(x, Tensor):
+            return x
+        known = self.arrays.get(id(x._array))
+        if known is not None:
+            return known
+        if x.requires_grad or id(x) in self.inputs:
+            return self.taken(x)._value
+        return self.constant(x)._value
+
+    # -- Public functions
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.reason is None:
+            return self.called(func, args, kwargs)
+        return func(*self.plain(args), **self.plain(kwargs))
+
+    def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a public function gives, recorded if that can be."""
+        name = _name_of(func)
+        if name in FACTS:
+            return func(*args, **kwargs)
+        if (reason := self._refused(func, name, args, kwargs)) is not None:
+            self.give_up(reason)
+            return func(*self.plain(args), **self.plain(kwargs))
+        given, named = tree_map(self.taken, args), tree_map(self.taken, kwargs)
+        if name in ("detach", "data"):
+            return self.detached(given[0])
+        try:
+            if name in DROPOUT and (found := self._dropped(*given, **named)) is not None:
+                return found
+            result = func(*given, **named)
+        except _Dynamic as error:
+            self.give_up(f"{name}(): {error} can not be recorded")
+            return func(*self.plain(args), **self.plain(kwargs))
+        if self.reason is not None:
+            return self.plain(result)
+        if _drawn() != self.position:
+            self.give_up(f"{name}() draws random numbers")
+            return self.plain(result)
+        return self.received(name, given, named, result)
+
+    def _refused(self, func: Any, name: str, args: Any, kwargs: Any) -> str | None:
+        if name in READS:
+            return f"reads numbers by {name}()" if name[0] != "_" else f"reads numbers by {name}"
+        if name in CHANGES:
+            return f"{name}() in the compiled function"
+        if kwargs.get("out") is not None:
+            return f"{name}(out=)"
+        if kwargs.get("generator") is not None:
+            return f"{name}(generator=)"
+        if _drawn() != self.position:
+            return "sets or uses the state of the random generator"
+        if name in ("__getitem__", "__setitem__", "index_put", "index_put_") and _by_mask(args):
+            return "indexing by a mask, which gives as many elements as it has ones"
+        if getattr(func, "__name__", "") in ("__set__", "__delete__"):
+            return f"sets {name} of a tensor"
+        for each in tree_leaves((args, kwargs)):
+            if isinstance(each, numpy.ndarray):
+                return f"{name}() of a NumPy array"
+            if isinstance(each, Tensor) and each.__class__ is not Traced and not _ordinary(each):
+                return f"a tensor of class {type(each).__name__}"
+        return None
+
+    def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+        """What the user gets of what a public function gave: of tensors that nothing has recorded, constants."""
+        leaves = tree_leaves((args, kwargs))
+        of_tensors = any(each.__class__ is Traced for each in leaves)
+
+        def seen(each: Any) -> Any:
+            if not isinstance(each, Tensor) or each.__class__ is Traced or self.reason is not None:
+                return each
+            known = next((one for one in leaves if one.__class__ is Traced and one._inner is each), None)
+            if known is not None:
+                return known
+            if of_tensors and name not in SHAPES:
+                self.give_up(f"{name}() is not recorded")
+                return each
+            return self.constant(each)
+
+        found = tree_map(seen, result)
+        return found if self.reason is None else self.plain(found)
+
+    def _dropped(
+        self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
+    ) -> Any:
+        """Dropout: the draw is a step of its own, done anew in every call."""
+        training = training if train is None else train
+        if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
+            return None
+        factor = _factor(input._inner, p, False)
+        self.position = _drawn()
+        step = self.noted(DROP, (input.detach(),), (p,), factor)
+        return TENSORS.mul(input, step)
+
+    # -- Blocks
+
+    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+        """Let a block run, and note it down."""
+        inner = self.plain(tensors)
+        if self.reason is None and (reason := self._unsuitable(op, tensors, params, in_place)) is not None:
+            self.give_up(reason)
+        operands = tuple(map(self.operand, tensors)) if self.reason is None else ()
+        if self.reason is not None:
+            return modify(op, inner, params) if in_place else apply(op, inner, params)
+        if not in_place:
+            return self.noted(op, tensors, params, apply(op, inner, params), operands)
+        return self._modified(op, tensors, params, inner, operands)
+
+    def _unsuitable(self, op: Any, tensors: Any, params: Any, in_place: bool) -> str | None:
+        if op.name in DYNAMIC:
+            return f"{op.shown} gives as many elements as the numbers say"
+        for each in tensors:
+            if isinstance(each, Tensor) and each._array.__class__ is not numpy.ndarray:
+                return "a tensor on a GPU"
+            if isinstance(each, Tensor) and each._array.dtype.kind == "c":
+                return "complex numbers"
+        for each in tree_leaves(params):
+            known = self.arrays.get(id(each)) if isinstance(each, numpy.ndarray) else None
+            if op.name == "batch_norm_block" and not isinstance(each, Tensor):
+                continue
+            if isinstance(each, Tensor) or (known is not None and known.kind is not CONSTANT):
+                return f"{op.name} with a tensor for a parameter"
+        if in_place and tensors[0].__class__ is not Traced:
+            return "modifies a tensor that it was not given"
+        return None
+
+    def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
+        """Note a step down; what stands for its result."""
+        operands = tuple(map(self.operand, tensors)) if operands is None else operands
+        outs = result if isinstance(result, tuple) else (result,)
+        if op not in EFFECTS and all(each.__class__ is not Value or each.kind is CONSTANT for each in operands):
+            found = [self.constant(out) for out in outs]
+            return tuple(found) if isinstance(result, tuple) else found[0]
+        values = []
+        for out in outs:
+            value = self.tape.value(RESULT, out._array, out.requires_grad)
+            self._find_root(value, out._array, tensors)
+            values.append(value)
+        self.tape.steps.append(
+            Step(
+                op,
+                operands,
+                params,
+                values,
+                isinstance(result, tuple),
+                (None, -1) if self.quiet else where.caller(),
+                op in EFFECTS,
+            )
+        )
+        found = [self.traced(out, value) for out, value in zip(outs, values, strict=True)]
+        return tuple(found) if isinstance(result, tuple) else found[0]
+
+    def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
+        """Find in whose memory a result lies."""
+        for each in tensors:
+            if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
+                value.root = self.operand(each).root
+                self.viewed.add(value.root)
+                return
+
+    def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
+        """An operation in place: from now on its tensor stands for another value."""
+        x: Traced = tensors[0]
+        value = x._value
+        if value.root in self.viewed or value.root is not value:
+            self.give_up(f"{op.shown}_() on a view, or on what has views")
+        elif id(x._inner) in self.inputs and self.stands[id(x._inner)] is x:  # the user's own
+            if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in inner):
+                self.give_up(f"{op.shown}_() on an argument, recorded")
+            self.written.add(x)
+        modify(op, inner, params)
+        if self.reason is not None:
+            return x._inner
+        made = self.tape.value(RESULT, x._inner._array, x._inner.requires_grad)
+        self.tape.steps.append(Step(op, operands, params, (made,), False, where.caller(), in_place=True))
+        before: Traced = stand(Traced, self, x._inner.detach())
+        before._value, self.standing[value] = value, before
+        x._value, self.standing[made] = made, x
+        self.arrays[id(x._inner._array)] = made
+        return x
+
+    def picked(self, x: Any, picks: list[Any]) -> Any:
+        """``x[picks]`` with tensors of integers among the picks."""
+        inner, given = self.plain(x), self.plain(picks)
+        result = inner[tuple(slice(None) if each is None else each for each in given)]
+        if self.reason is not None:
+            return result
+        places = tuple(each is not None for each in picks)
+        return self.noted(PICK, (x, *[each for each in picks if each is not None]), (places, None), result)
+
+    def normalised(self, surface: Any, *given: Any) -> Any:
+        """Batch normalisation: its running statistics are modified in every call."""
+        running = [each for each in given[3:5] if each is not None]
+        if any(self.stands.get(id(each._inner)) is not each for each in running):
+            self.give_up("batch normalisation with running statistics that are computed")
+            return surface(*self.plain(given))
+        found = surface(*given[:3], *self.plain(given[3:5]), *given[5:])
+        if given[5] and self.reason is None:
+            step = next(each for each in reversed(self.tape.steps) if each.op.name == "batch_norm_block")
+            step.effect = True
+            self.bumped += [each._inner for each in running]
+        return found
+
+    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+        """``cat`` or ``stack``."""
+        inner = self.plain(list(tensors))
+        result = join(inner, dim)
+        kinds = {each._array.dtype for each in inner}
+        if self.reason is None and (len(kinds) > 1 or any(each._array.shape == (0,) for each in inner)):
+            self.give_up("cat of several dtypes, or of empty tensors")
+        if self.reason is not None:
+            return result
+        if join.__name__ not in ("cat", "stack") or not isinstance(dim, int):
+            self.give_up(f"{join.__name__}() is not recorded")
+            return result
+        op = STACK if join.__name__ == "stack" else CAT
+        return self.noted(op, tuple(tensors), (dim % result._array.ndim,), result)
+
+
+def _name_of(func: Any) -> str:
+    """A public function's name; of an attribute's getter the attribute's."""
+    held = getattr(func, "__self__", None)
+    if held.__class__ is property:
+        return str(getattr(held.fget, "__name__", ""))
+    return str(getattr(func, "__name__", func))
+
+
+def _by_mask(args: Any) -> bool:
+    return any(isinstance(each, Tensor) and each.dtype in MASKS for each in tree_leaves(args[1:]))
+
+
+def _ordinary(x: Tensor) -> bool:
+    from ..nn.parameter import Buffer, Parameter
+
+    return x.__class__ in (Tensor, Parameter, Buffer) and x._array.__class__ is numpy.ndarray
+
+
+def _drawn() -> Any:
+    """What changes whenever the default generator is asked for numbers."""
+    stream = default_generator._stream
+    return stream._position, id(stream._words), stream.kept

@@ -1,0 +1,541 @@
+"""What ``compile`` gives back: a function that records its first call and replays the program from then on.
+
+A recording is a guard, a program forwards and, if gradients are asked for, one backwards. In the graph of its caller a
+replayed call is one node, ``CompiledFunctionBackward``.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ..core import dtypes, overriding, where
+from ..core.modes import in_inference, recording, set_recording
+from ..core.node import Node, Output, next_number
+from ..core.tensor import Tensor, at_place, new, wrap
+from ..core.tree import tree_flatten
+from ..core.views import current, freed, stale
+from ..nn import Module
+from ..ops.calls import apply
+from ..ops.interpret import runs
+from ..ops.nodes import compiled
+from .adjoint import differentiate
+from .guards import Guards, assigns
+from .replay import Program
+from .simplify import needed, shared
+from .tape import CONSTANT, INPUT, Value
+from .tracing import Trace, Traced, Unrecorded
+
+#: How many recordings a function has at most; what none of them holds for is then left to the eager library.
+MOST = 8
+#: What only Python can do: a function that calls it is run as it is.
+SPEAKING = frozenset({print, input, open, breakpoint})
+
+
+class Recording:
+    """What is known of one kind of call.
+
+    ``holds(args, kwargs)``: whether a call is of this kind. ``call``: the replay; None for a kind that is left to the
+    eager library, for ``reason``.
+    """
+
+    def __init__(self, guards: Guards, start: list[str], reason: str | None = None) -> None:
+        self.holds, self.guards, self.reason = guards.written(start), guards, reason
+        self.call: Callable[..., Any] | None = None
+        self.forward: Program | None = None
+        self.backward: Program | None = None
+        self.tape: Any = None
+        self.entry = ""
+        self.touches = False  # whether it does more than give results
+
+
+def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[..., Any]:
+    """``function``, recorded and replayed; what is known of it is its attribute ``_compiled``."""
+    held = Compiled(function, fullgraph)
+
+    def replayed(*args: Any, **kwargs: Any) -> Any:
+        for each in held.recordings:
+            if each.holds(args, kwargs):
+                if each.call is None:
+                    return function(*args, **kwargs)
+                try:
+                    return each.call(args, kwargs)
+                except Exception:
+                    if each.touches:
+                        raise
+                    return function(*args, **kwargs)  # which says what is wrong
+        return held.missed(args, kwargs)
+
+    functools.update_wrapper(replayed, function)
+    vars(replayed).update(_compiled=held, _torchdynamo_orig_callable=function)
+    return replayed
+
+
+class Compiled:
+    """What is known of a compiled function: its recordings, and how often a call was of no kind seen before."""
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool) -> None:
+        self.function, self.fullgraph = function, fullgraph
+        self.recordings: list[Recording] = []
+        self.misses = 0
+        _every.add(self)
+
+    def missed(self, args: Any, kwargs: Any) -> Any:
+        """A call of a kind not seen before: it is recorded, unless there have been too many or somebody else looks on."""
+        watched = overriding.state()[1] or runs() or recording() not in (True, False, None) or _autocast()
+        if watched or self.misses >= MOST:
+            return self.function(*args, **kwargs)
+        self.misses += 1
+        return self.record(args, kwargs)[0]
+
+    def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
+        """Run a call and record it: what it gives, and the recording."""
+        guards, start = _guards_for(self.function, args, kwargs)
+        trace = Trace(self.fullgraph)
+        with trace, _Watching(trace, guards):
+            result = self.function(*args, **kwargs)
+        result, plan = _planned(trace, guards, result)
+        made = Recording(guards, start, trace.reason)
+        if plan is not None:
+            try:
+                plan.fill(made, len(args))
+                plan.release()
+            except Exception as error:  # a program that can not be written is no reason for a call to fail
+                if self.fullgraph:
+                    raise
+                made.call, made.reason = None, f"{type(error).__name__}: {error}"
+        self.recordings.append(made)
+        return result, made
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.recordings.clear()
+        self.misses = 0
+
+
+def is_recording() -> bool:
+    """Whether a call is being recorded."""
+    return any(each.__class__ is Trace and each.reason is None for each in runs())
+
+
+def disabled(function: Any) -> Any:
+    """``function``, which leaves a call that is being recorded to the eager library."""
+    if isinstance(function, Module):
+        function._retrograd_disabled = True
+        return function
+
+    def plainly(*args: Any, **kwargs: Any) -> Any:
+        for each in runs():
+            if each.__class__ is Trace:
+                each.give_up(f"calls {getattr(function, '__name__', function)}, which is not to be compiled")
+                args, kwargs = each.plain(args), each.plain(kwargs)
+        return function(*args, **kwargs)
+
+    functools.update_wrapper(plainly, function)
+    vars(plainly)["_retrograd_disabled"] = True
+    return plainly
+
+
+#: All compiled functions that live.
+_every: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def forget_all() -> None:
+    """Let all compiled functions begin anew."""
+    for each in list(_every):
+        each.forget()
+
+
+def _autocast() -> bool:
+    module = sys.modules.get("retrograd.amp.autocast_mode")
+    return module is not None and bool(module._on.get())
+
+
+# -- Guards --------------------------------------------------------------------------------------------------------------
+
+
+def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
+    """The guards of a call before it runs, and the lines that take its arguments apart."""
+    guards = Guards()
+    guards.space.update(
+        recording=recording, in_inference=in_inference, state=overriding.state, default=dtypes.default, runs=runs
+    )
+    guards.demand(
+        f"recording() is {recording()} and in_inference() is {in_inference()} and not state()[1] and not runs() and "
+        f"default.floating is {guards.constant(dtypes.default.floating)}"
+    )
+    names = [f"p{i}" for i in range(len(args))]
+    start = [f"{', '.join(names)}, = args" if names else "if args: return False"]
+    start.append(f"if [*kwargs] != {[*kwargs]!r}: return False" if kwargs else "if kwargs: return False")
+    for name, each in zip(names, args, strict=True):
+        guards.argument(name, each)
+    for name, each in kwargs.items():
+        guards.argument(f"kwargs[{name!r}]", each)
+    guards.thing(function)
+    return guards, start
+
+
+class _Watching:
+    """Sees which functions of the user's run during a recording: what their code says is guarded, or a reason."""
+
+    def __init__(self, trace: Trace, guards: Guards) -> None:
+        self.trace, self.guards, self.seen = trace, guards, set[Any]()
+
+    def __enter__(self) -> None:
+        self.before = sys.getprofile()
+        if self.before is None:
+            sys.setprofile(self.saw)
+
+    def __exit__(self, *error: object) -> None:
+        if self.before is None:
+            sys.setprofile(None)
+
+    def saw(self, frame: Any, event: str, argument: Any) -> None:
+        """Python's profiler hook."""
+        if event not in ("call", "c_call") or not _of_user(frame):
+            return
+        if event == "c_call":
+            owner = getattr(argument, "__module__", None)
+            if argument in _speaking() or owner in ("time", "random", "_random"):
+                self.tell(f"calls {argument.__name__}()")
+            return
+        code = frame.f_code
+        if code in self.seen or code.co_filename.startswith("<"):
+            return
+        self.seen.add(code)
+        if (reason := assigns(code)) is not None:
+            self.tell(f"{code.co_name} {reason}")
+        self.guards.globals_of(code, frame.f_globals)
+
+    def tell(self, reason: str) -> None:
+        """Give up, without an error from here: that would end the profiler and nothing else."""
+        fullgraph, self.trace.fullgraph = self.trace.fullgraph, False
+        self.trace.give_up(reason)
+        self.trace.fullgraph = fullgraph
+
+
+def _of_user(frame: Any) -> bool:
+    space = frame.f_globals
+    if where.MARK in space or str(space.get("__name__")).partition(".")[0] in where.OTHERS:
+        return False
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("importlib"):
+        frame = frame.f_back
+    return frame is None  # not what runs because something is imported
+
+
+def _speaking() -> frozenset[Any]:
+    return SPEAKING
+
+
+# -- From a recording to programs ------------------------------------------------------------------------------------------
+
+
+def _planned(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
+    """What the user gets of a recorded call, and the plan of its programs (None if there is a reason against)."""
+    leaves, spec = tree_flatten(result)
+    own = trace.plain(leaves)
+    if trace.reason is None:
+        trace.reason = guards.unfit or _unfit(trace, guards, leaves)
+    given = own[0] if spec.is_leaf() else spec.unflatten(own)
+    if trace.reason is not None:
+        if trace.fullgraph:
+            raise Unrecorded(f"{trace.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
+        return given, None
+    plan = Plan(trace, guards, leaves, spec)
+    try:
+        plan.differentiate()
+    except Exception as error:
+        trace.reason = f"a derivative: {type(error).__name__}: {error}"
+        if trace.fullgraph:
+            raise Unrecorded(trace.reason) from error
+        return given, None
+    return (given, plan) if trace.reason is None else (given, None)
+
+
+def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
+    """Why the results of a call can not be given anew."""
+    roots: set[Value] = set()
+    seen: set[Value] = set()
+    for x, _ in trace.inputs.values():
+        if id(x) not in guards.tensors:
+            return "uses a tensor that no argument, closure, global name or module holds"
+    for each in leaves:
+        if each.__class__ is Traced:
+            value = each._value
+            if value in seen or trace.stands.get(id(each._inner)) is each:
+                continue
+            if value.root in roots or value.root.kind is INPUT:
+                return "gives a view of an argument, or results that share memory"
+            seen.add(value)
+            roots.add(value.root)
+        elif isinstance(each, Tensor):
+            if id(each) not in guards.tensors:
+                return "gives a tensor that nothing has recorded"
+        elif each is not None and not isinstance(each, (int, float, str, bool, dtypes.dtype)):
+            return f"gives a {type(each).__name__}"
+    return None
+
+
+class Plan:
+    """How a recorded call becomes programs.
+
+    ``outs``: the values that are given, each once. ``sources``: the graded inputs, whose gradients are wanted.
+    """
+
+    def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:
+        self.trace, self.guards, self.leaves, self.spec = trace, guards, leaves, spec
+        passed = {id(each) for each in trace.stands.values()}
+        self.outs = list(dict.fromkeys(e._value for e in leaves if e.__class__ is Traced and id(e) not in passed))
+        self.grads: list[Value] = []
+        self.found: list[Value | None] = []
+        self.sources: list[tuple[Tensor, Value]] = []
+        self.length = len(trace.tape.steps)
+        self.drawn = {value for step in trace.tape.steps if step.effect for value in step.results}
+        self.writes = [(each._inner, each._value) for each in trace.written]
+
+    def differentiate(self) -> None:
+        """Append the derivative to the tape."""
+        trace = self.trace
+        graded = [each for each in self.outs if each.graded]
+        if not graded:
+            return
+        self.sources = [(x, value) for x, value in trace.inputs.values() if value.graded]
+        given = []
+        for out in graded:
+            sample = wrap(numpy.ones(out.shape, out.dtype))
+            value = trace.tape.value(INPUT, sample._array)
+            self.grads.append(value)
+            given.append(trace.traced(sample, value))
+        found = differentiate(trace, graded, given, [value for _, value in self.sources])
+        self.found = [None if each is None else each._value for each in found]
+
+    def release(self) -> None:
+        """Let go of the tensors of the call that was recorded."""
+        self.values = [value for _, value in self.trace.inputs.values()]
+        self.guards.kept.clear()
+        self.guards.seen.clear()
+        del self.trace, self.leaves, self.writes, self.sources
+
+    def again(self, known: dict[Value, Any]) -> list[Any]:
+        """The graded results, computed anew by recorded operations from tensors that stand for the inputs."""
+
+        def found(each: Any) -> Any:
+            if each.__class__ is not Value or each in known:
+                return known.get(each, each)
+            known[each] = wrap(each.array)
+            return known[each]
+
+        for step in self.forward:
+            if all(each in known for each in step.results):
+                continue
+            set_recording(any(each.graded for each in step.results))
+            operands, params = tuple(map(found, step.operands)), step.params
+            if step.effect:  # batch normalisation, which has moved its running statistics already
+                params = params[0], None, *params[2:]
+            again = getattr(step.op, "again", None)
+            result = again(operands, params) if again else apply(step.op, operands, params)
+            for value, each in zip(step.results, result if step.several else (result,), strict=True):
+                known[value] = each if each._array.dtype == value.dtype else each.to(dtypes.of(value.dtype))
+        set_recording(True)
+        return [known[each] for each in self.outs if each.graded]
+
+    def fill(self, made: Recording, count: int) -> None:
+        """Write the programs and the function that calls them."""
+        steps, written = self.trace.tape.steps, [value for _, value in self.writes]
+        asked = [each for each in self.found if each is not None]
+        steps, instead = shared(steps, [*self.outs, *written])
+        self.found = [instead.get(each, each) if each is not None else None for each in self.found]
+        split = {id(each) for each in self.trace.tape.steps[: self.length]}
+        forward = [each for each in steps if id(each) in split]
+        asked = [each for each in self.found if each is not None]
+        backward = needed([each for each in steps if id(each) not in split and not each.effect], asked)
+        made_there = {each for step in backward for each in step.results}
+        own = {*self.grads, *made_there}
+        used = [*(each for step in backward for each in step.values()), *asked]
+        used += [value for step in forward if step.effect for value in step.results] if self.grads else []
+        self.saved = list(dict.fromkeys(each for each in used if each not in own and each.kind is not CONSTANT))
+        self.forward = forward = needed(forward, [*self.outs, *written, *self.saved])
+        inputs = [value for _, value in self.trace.inputs.values()]
+        results = [*self.outs, *written, *(each for each in self.saved if each.kind is not INPUT)]
+        made.tape = self.trace.tape
+        made.touches = bool(self.writes) or any(each.effect for each in forward)
+        made.forward = Program("forward", inputs, forward, results)
+        if self.grads:
+            made.backward = Program("backward", [*self.grads, *self.saved], backward, self.found)
+        made.call = self.caller(made, count)
+
+    def caller(self, made: Any, count: int) -> Any:
+        """The function that replays the call: from tensors to tensors."""
+        inputs = list(self.trace.inputs.values())
+        space: dict[str, Any] = {
+            **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current,
+            "next_number": next_number, "caller": where.caller, "Output": Output, "bump": _bump,
+        }  # fmt: skip
+        lines = ["def call(args, kwargs):"]
+        arguments = {self.guards.tensors[id(x)] for x, _ in inputs} | {
+            self.guards.tensors[id(each)]
+            for each in self.leaves
+            if isinstance(each, Tensor) and id(each) in self.guards.tensors
+        }
+        passed = {id(each): each._inner for each in self.trace.stands.values()}
+        arguments |= {self.guards.tensors[id(passed[id(each)])] for each in self.leaves if id(each) in passed}
+        names = [each for each in self.guards.lines if each.partition(" = ")[0] in arguments and each.startswith("t")]
+        if names:
+            unpack = [f"p{i}" for i in range(count)]
+            lines += [f"    {', '.join(unpack)}, = args"] * bool(unpack) + [f"    {each}" for each in names]
+        arrays = [f"{self.guards.tensors[id(x)]}._array" for x, _ in inputs]
+        kept = [each for each in self.saved if each.kind is not INPUT]
+        made_names = [
+            *(each.name for each in self.outs),
+            *(f"w{i}" for i in range(len(self.writes))),
+            *(f"s{each.name}" for each in kept),
+        ]
+        if made_names:
+            lines.append(f"    {', '.join(made_names)}, = forward({', '.join(arrays)})")
+        for i, (x, _) in enumerate(self.writes):
+            name = self.guards.tensors[id(x)]
+            lines += [f"    {name}._array[...] = w{i}", f"    bump({name})"]
+        for moved in self.trace.bumped:
+            space[f"moved{len(space)}"] = moved
+            lines.append(f"    bump(moved{len(space) - 1})")
+        for each in self.outs:
+            name = f"y{each.number}"
+            array = f"{each.name}.copy()" if each.root.kind is CONSTANT else each.name
+            lines += [f"    {name} = new(Tensor)", f"    {name}._array = {array}",
+                      f"    {name}._node = {name}._view = {name}._grad = None",
+                      f"    {name}._count = {'()' if in_inference() else None}"]  # fmt: skip
+        if self.grads:
+            lines += self.noted(space, made)
+        lines.append(f"    return {self.structure(space)}")
+        made.entry = "\n".join(lines)
+        return compiled("<compiled call>", lines, space, "call")
+
+    def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
+        """Lines that put the call into the graph, as one node."""
+        graded = [each for each in self.outs if each.graded]
+        kind = type("CompiledFunctionBackward", (CompiledNode,), {
+            "__slots__": (), "__module__": "builtins", "outputs": len(graded), "single": len(graded) == 1,
+            "program": made.backward, "plan": self, "forms": [(each.shape, each.dtype) for each in graded],
+        })  # fmt: skip
+        space.update(Node=kind)
+        held = {value: self.guards.tensors[id(x)] for x, value in self.trace.inputs.values()}
+        edges = ", ".join(f"{name}._node if {name}._view is None else current({name})"
+                          for name in (self.guards.tensors[id(x)] for x, _ in self.sources))  # fmt: skip
+        owners = {value.root: name for value, name in held.items()} | {
+            each.root: f"y{each.number}" for each in self.outs
+        }
+        cells = [owners.get(each.root, "") for each in self.saved]
+        every = [self.guards.tensors[id(x)] for x, _ in self.trace.inputs.values()]
+        first = graded[0]
+        space["first_dtype"] = first.dtype
+        lines = ["    node = new(Node)", f"    node.edges = ({edges},)", "    node.number = next_number()",
+                 f"    node.shape, node.dtype, node.hooks = {first.shape}, first_dtype, None",
+                 "    node.code, node.instruction = caller()"]  # fmt: skip
+        saved = [f"{held[each]}._array" if each.kind is INPUT else f"s{each.name}" for each in self.saved]
+        lines.append(f"    node.saved = ({', '.join(saved)}{',' * (len(saved) == 1)})")
+        lines.append(f"    node.given = ({', '.join(f'{name}._array' for name in every)},)")
+        lines.append(f"    node.cells = ({''.join(f'{name}._cell, ' if name else 'None, ' for name in cells)})")
+        lines.append("    node.versions = [None if each is None else each[0] for each in node.cells]")
+        if len(graded) == 1:
+            lines.append(f"    y{first.number}._node = node")
+        else:
+            for position, each in enumerate(graded):
+                space[f"dtype{position}"] = each.dtype
+                lines.append(f"    y{each.number}._node = Output(node, {position}, {each.shape}, dtype{position})")
+        return lines
+
+    def structure(self, space: dict[str, Any]) -> str:
+        """The text of what is given."""
+        parts = []
+        passed = {id(each): each._inner for each in self.trace.stands.values()}
+        for index, each in enumerate(self.leaves):
+            if id(each) in passed:
+                parts.append(self.guards.tensors[id(passed[id(each)])])
+            elif each.__class__ is Traced:
+                parts.append(f"y{each._value.number}")
+            elif isinstance(each, Tensor):
+                parts.append(self.guards.tensors[id(each)])
+            else:
+                space[f"leaf{index}"] = each
+                parts.append(f"leaf{index}")
+        if self.spec.is_leaf():
+            return parts[0]
+        if self.spec.type is tuple and all(each.is_leaf() for each in self.spec.children_specs):
+            return f"({', '.join(parts)},)" if parts else "()"
+        space["whole"] = self.spec.unflatten
+        return f"whole([{', '.join(parts)}])"
+
+
+def _bump(x: Tensor) -> None:
+    cell = x._cell
+    if cell is not None:
+        cell[0] += 1
+        cell[1] = where.caller()
+
+
+class CompiledNode(Node):
+    """The node of a replayed call. Its vjp is the program backwards; recorded, the call is done again by operations."""
+
+    __slots__ = ("cells", "given", "saved", "versions")
+    __module__ = "builtins"
+    program: Program
+    plan: Plan
+    forms: Sequence[Any]
+    saved: Any
+    cells: Any
+    versions: Any
+    given: Any
+
+    def vjp(self, grad: Any, edges: Any, keep: bool) -> Any:
+        saved = self.checked()
+        grads = (grad,) if self.single else [
+            numpy.zeros(*form) if each is None else each for each, form in zip(grad, self.forms, strict=True)
+        ]  # fmt: skip
+        found = self.program.run(*grads, *saved)
+        if not keep:
+            self.saved = self.given = None
+        return found[0] if len(self.edges) == 1 else found
+
+    def checked(self) -> Any:
+        """What was saved, if it still is what it was."""
+        if self.saved is None:
+            raise freed(self)
+        for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):
+            if cell is not None and cell[0] != seen:
+                raise stale(self, self.saved[index], cell, seen, None)
+        return self.saved
+
+    def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
+        """The gradients as tensors: of the call done again step by step, in the graph."""
+        from ..autograd import grad as grad_of
+
+        self.checked()
+        plan = self.plan
+        before = set_recording(True)
+        try:
+            known: dict[Value, Any] = {}
+            at = iter(self.edges)
+            wanted = []
+            for array, value in zip(self.given, plan.values, strict=True):
+                known[value] = at_place(array, [0, None], next(at) if value.graded else None)
+                if value.graded:
+                    wanted.append(known[value])
+            for array, value in zip(self.saved, plan.saved, strict=True):
+                if value in plan.drawn:
+                    known[value] = wrap(array)
+            outs = plan.again(known)
+            grads = [grad] if self.single else list(grad)
+            pairs = [(out, each) for out, each in zip(outs, grads, strict=True) if each is not None]
+            found = grad_of(
+                [out for out, _ in pairs], wanted, [each for _, each in pairs], create_graph=True, allow_unused=True
+            )
+        finally:
+            set_recording(before)
+        if not keep:
+            self.saved = self.given = None
+        return found[0] if len(self.edges) == 1 else found

@@ -1,0 +1,441 @@
+"""``compile``: what is recorded and replayed gives what the eager library gives, as a user sees it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import time
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd import nn
+from retrograd.compiler.explaining import Explanation
+
+
+def explained(function: Any) -> Any:
+    """How often a compiled function was recorded, and why not."""
+    held = getattr(function, "_compiled", None) or function._call._compiled
+    return Explanation(held)
+
+
+def agree(function: Any, *tensors: Any, fullgraph: bool = True) -> Any:
+    """Call a function compiled and not, several times: the same results and gradients. The compiled function."""
+    compiled = torch.compile(function, fullgraph=fullgraph)
+    for turn in range(3):
+        given = [
+            each.detach().mul(1 + turn / 8).requires_grad_(each.requires_grad) if each.is_floating_point() else each
+            for each in tensors
+        ]
+        again = [each.detach().clone().requires_grad_(each.requires_grad) for each in given]
+        found, expected = compiled(*given), function(*again)
+        for one, two in zip(_flat(found), _flat(expected), strict=True):
+            torch.testing.assert_close(one, two)
+            assert one.requires_grad == two.requires_grad
+            assert one.stride() == two.stride()
+        if any(each.requires_grad for each in _flat(expected)):
+            for outs in (found, expected):
+                sum((each * each).sum() for each in _flat(outs) if each.requires_grad).backward()
+            for one, two in zip(given, again, strict=True):
+                assert (one.grad is None) == (two.grad is None)
+                if one.grad is not None:
+                    torch.testing.assert_close(one.grad, two.grad)
+    return compiled
+
+
+def _flat(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def x(*shape: int, grad: bool = True) -> Any:
+    """Some numbers."""
+    numbers = numpy.random.default_rng(len(shape)).standard_normal(shape).astype("float32")
+    return torch.tensor(numpy.asarray(numbers)).requires_grad_(grad)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "chain": lambda a: torch.sin(a * 2 + 1).exp() / 3,
+    "gelu": lambda a: 0.5 * a * (1 + torch.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))),
+    "sum": lambda a: (a * a).sum(),
+    "mean of rows": lambda a: (a.exp() - 1).mean(1),
+    "softmax": lambda a: torch.softmax(a, -1).log(),
+    "own softmax": lambda a: (a - a.amax(-1, keepdim=True)).exp() / (a - a.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True),
+    "own layer norm": lambda a: (a - a.mean(-1, keepdim=True)) / (a.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt(),
+    "two results": lambda a: (a.tanh(), a.tanh() * 2),
+    "used twice": lambda a: a.relu() * a.relu() + a,
+    "where": lambda a: torch.where(a > 0, a * 2, a.exp()),
+    "clamp": lambda a: a.clamp(-0.5, 0.5).square(),
+    "columns": lambda a: a.sum(0) * a.mean(0, keepdim=True),
+    "matrix": lambda a: (a @ a.t()).sigmoid(),
+    "views": lambda a: a.t().reshape(-1)[2:9].view(7, 1) * 2,
+    "cat": lambda a: torch.cat([a, a * 2], 1).cos(),
+    "stack": lambda a: torch.stack([a, a.exp()], 1).sum(0),
+    "in place": lambda a: (a * 2).add_(1).mul_(a),
+    "new tensors": lambda a: a + torch.zeros(3, 4) + torch.arange(4) + torch.ones_like(a),
+    "a constant": lambda a: (a, torch.ones(2)),
+    "picked rows": lambda a: a[torch.tensor([0, 2, 0])] * 3,
+    "detached": lambda a: a * a.detach(),
+    "without gradient": lambda a: _half(a) + a,
+    "loss": lambda a: nn.functional.cross_entropy(a, torch.tensor([0, 2, 1])),
+    "double": lambda a: a.double() * a,
+    "integers": lambda a: (a * 100).long() // 3,
+    "booleans": lambda a: (a > 0).any(1),
+    "half": lambda a: a.half() * 2,
+    "a scalar": lambda a: a.sum() * 2 + 1,
+    "least": lambda a: torch.minimum(a, a.flip(0)),
+    "silu": lambda a: nn.functional.silu(a) * nn.functional.softplus(a) + nn.functional.elu(a),
+}  # fmt: skip
+
+
+def _half(a: Any) -> Any:
+    with torch.no_grad():
+        return a / 2
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("grad", [True, False])
+def test_values_and_gradients_are_those_of_the_eager_library(name: str, grad: bool) -> None:
+    compiled = agree(FUNCTIONS[name], x(3, 4, grad=grad))
+    assert explained(compiled).graph_count == 1
+
+
+def test_broadcast_operands_get_gradients_of_their_own_shapes() -> None:
+    agree(lambda a, b, c: (a * b + c).tanh().sum(), x(5, 4, grad=True), x(4), x(5, 1))
+
+
+def test_a_module_is_trained_as_it_is_without() -> None:
+    def trained(compiled: bool) -> list[float]:
+        torch.manual_seed(0)
+        layers = nn.Linear(6, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.3), nn.Linear(8, 3)
+        model: Any = nn.Sequential(*layers)
+        run = torch.compile(model, fullgraph=True) if compiled else model
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        inputs, targets, losses = torch.randn(16, 6), torch.randint(0, 3, (16,)), []
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(run(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        if compiled:
+            assert explained(run).graph_count == 1
+        model.eval()
+        return [*losses, run(inputs).sum().item(), *(each.sum().item() for each in model.state_dict().values())]
+
+    assert trained(True) == pytest.approx(trained(False), rel=1e-5, abs=1e-6)
+
+
+def test_the_call_is_one_node() -> None:
+    out = torch.compile(lambda a: (a * 2).exp())
+    a = x(3)
+    out(a)
+    assert type(out(a).grad_fn).__name__ == "CompiledFunctionBackward"
+    assert out(a).grad_fn.next_functions[0][0].variable is a
+
+
+def test_gradients_of_gradients() -> None:
+    function = FUNCTIONS["gelu"]
+    compiled = torch.compile(function, fullgraph=True)
+    a = x(3, 4)
+    compiled(a)
+    for one in (compiled, function):
+        (first,) = torch.autograd.grad(one(a).sum(), a, create_graph=True)
+        (second,) = torch.autograd.grad((first * first).sum(), a)
+        if one is compiled:
+            found = first, second
+    torch.testing.assert_close(found[0], first)
+    torch.testing.assert_close(found[1], second)
+
+
+def test_the_graph_is_freed_as_always() -> None:
+    compiled = torch.compile(lambda a: (a * a).sum())
+    a = x(3)
+    compiled(a)
+    out = compiled(a)
+    out.backward(retain_graph=True)
+    out.backward()
+    torch.testing.assert_close(a.grad, 4 * a.detach())
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        out.backward()
+
+
+def test_what_is_saved_must_not_be_modified() -> None:
+    compiled = torch.compile(lambda a, b: (a * b).exp())
+    a, b = x(3), x(3, grad=False)
+    compiled(a, b)
+    out = compiled(a, b)
+    b.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+    out = compiled(a, b)
+    out.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_results_are_memory_of_their_own() -> None:
+    compiled = torch.compile(lambda a: (a.exp() + 1, torch.zeros(2)))
+    first, second = compiled(x(3, grad=False)), compiled(x(3, grad=False))
+    for _ in range(3):
+        again = compiled(x(3, grad=False))
+        again[0].zero_()
+        again[1].add_(1)
+    torch.testing.assert_close(first, second)
+
+
+# -- Guards
+
+
+SCALE = 2.0
+
+
+def test_another_kind_of_call_is_another_recording() -> None:
+    compiled = torch.compile(lambda a, n=1, *, s="": a * n)
+    for given in ((x(3),), (x(4),), (x(3).double(),), (x(3), 2), (x(3), 2.0), (x(3, grad=False),), (x(3), True)):
+        for _ in range(2):
+            assert torch.equal(compiled(*given), given[0] * (given[1] if len(given) > 1 else 1))
+    assert explained(compiled).graph_count == 7
+    assert torch.equal(compiled(x(3), s="a"), x(3))
+    for size in range(5, 9):  # no more than eight: then it is left to the eager library
+        compiled(x(size))
+    assert explained(compiled).graph_count == 8
+    torch.compiler.reset()
+    assert explained(compiled).graph_count == 0
+
+
+def test_strides_and_sameness_are_part_of_the_kind() -> None:
+    compiled = torch.compile(lambda a, b: a * 2 + b)
+    a, b = x(3, 3, grad=False), x(3, 3, grad=False) + 1
+    assert torch.equal(compiled(a, a), a * 3)
+    assert torch.equal(compiled(a, b), a * 2 + b)
+    assert torch.equal(compiled(a.t(), b), a.t() * 2 + b)
+
+
+def test_what_the_function_finds_elsewhere_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = {"k": 3}
+    factor = 2
+
+    def function(a: Any) -> Any:
+        return a * factor * SCALE + held["k"]
+
+    compiled = torch.compile(function)
+    a = x(3, grad=False)
+    for _ in range(2):
+        assert torch.equal(compiled(a), a * 4 + 3)
+    factor = 3
+    assert torch.equal(compiled(a), a * 6 + 3)
+    held["k"] = 5
+    assert torch.equal(compiled(a), a * 6 + 5)
+    monkeypatch.setitem(globals(), "SCALE", 1.0)
+    assert torch.equal(compiled(a), a * 3 + 5)
+
+
+def test_modules_are_looked_at() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+            self.power = 1
+
+        def forward(self, a: Any) -> Any:
+            return self.inner(a) ** self.power
+
+    net = Net()
+    compiled = torch.compile(net, fullgraph=True)
+    a = x(2, 3)
+    net.eval()
+    compiled.eval()
+    for change in (
+        lambda: None, lambda: setattr(net, "power", 2), lambda: net.inner[0].weight.data.mul_(2),
+        lambda: setattr(net.inner[0], "weight", nn.Parameter(torch.ones(3, 3))),
+        lambda: net.inner.append(nn.ReLU()), lambda: net.load_state_dict(Net().state_dict(), strict=False),
+        lambda: setattr(net.inner[0].bias, "data", torch.zeros(3)), lambda: net.inner[0].requires_grad_(False),
+    ):  # fmt: skip
+        change()
+        for _ in range(2):
+            torch.testing.assert_close(compiled(a), net(a))
+    net.train()
+    torch.manual_seed(0)
+    first = compiled(a)
+    torch.manual_seed(0)
+    assert torch.equal(net(a), first)
+
+
+def test_gradients_may_be_switched_off() -> None:
+    compiled = torch.compile(lambda a: a * 2)
+    a = x(3)
+    for _ in range(2):
+        assert compiled(a).requires_grad
+        with torch.no_grad():
+            assert not compiled(a).requires_grad
+        with torch.inference_mode():
+            assert compiled(a).is_inference()
+
+
+# -- What is left to the eager library
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda a: a * a.sum().item(), "item"),
+        (lambda a: a * 2 if a.sum() > 0 else a, "__bool__"),
+        (lambda a: a[a > 0], "mask"),
+        (lambda a: torch.tensor(a.detach().numpy()), "numpy"),
+        (lambda a: a + torch.rand(3), "random"),
+        (lambda a: a.nonzero(), "nonzero"),
+        (lambda a: (print(end=""), a * 2)[1], "print"),
+        (lambda a: a * time.time() * 0, "time"),
+        (lambda a: a[:2], "view of an argument"),
+        (lambda a: (torch.manual_seed(0), torch.rand(3) + a)[1], "random"),
+        (lambda a: torch.exp(a, out=torch.empty(3)), "out="),
+        (lambda a: a.clone().requires_grad_(), "requires_grad_"),
+    ],
+)
+def test_the_reason_is_told(function: Any, reason: str) -> None:
+    a = x(3, grad=False)
+    compiled = torch.compile(function)
+    for _ in range(3):
+        assert compiled(a).shape == function(a).shape
+    found = explained(compiled)
+    assert found.graph_count == 0
+    assert reason in found.break_reasons[0]
+    assert "test_compile.py" in found.break_reasons[0] or reason == "view of an argument"
+    with pytest.raises(Exception, match=r"fullgraph=True") as error:
+        torch.compile(function, fullgraph=True)(a)
+    assert type(error.value).__name__ == "Unsupported"
+
+
+def test_side_effects_are_seen() -> None:
+    class Net(nn.Module):
+        def forward(self, a: Any) -> Any:
+            self.last = a * 2
+            return self.last
+
+    net = Net()
+    compiled = torch.compile(net)
+    for size in (3, 3, 4):
+        compiled(x(size))
+        assert net.last.shape == (size,)
+    assert "sets the attribute last" in explained(compiled).break_reasons[0]
+
+
+def test_hooks_are_called() -> None:
+    layer, seen = nn.Linear(3, 3), []
+    compiled = torch.compile(layer)
+    compiled(x(2, 3))
+    layer.register_forward_hook(lambda module, args, out: seen.append(out.shape))
+    for _ in range(3):
+        compiled(x(2, 3))
+    assert len(seen) == 3
+
+
+def test_custom_functions_hooks_and_subclasses() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            return a * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 3
+
+    compiled = torch.compile(lambda a: Twice.apply(a) * 1)
+    for _ in range(2):
+        a = x(3)
+        compiled(a).sum().backward()
+        assert a.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_errors_are_those_of_the_eager_library() -> None:
+    compiled = torch.compile(lambda a, i: a[i])
+    a = x(3, grad=False)
+    for index in ([0], [1], [2]):
+        assert compiled(a, torch.tensor(index)).item() == a[index].item()
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
+        compiled(a, torch.tensor([5]))
+
+
+# -- Ways to say it
+
+
+def test_what_compile_gives() -> None:
+    @torch.compile
+    def one(a: Any) -> Any:
+        """Adds one."""
+        return a + 1
+
+    assert one.__name__ == "one"
+    assert one.__doc__ == "Adds one."
+
+    @torch.compile(fullgraph=True, dynamic=False, mode="reduce-overhead")
+    def two(a: Any) -> Any:
+        return a + 2
+
+    assert two(torch.ones(1)).item() == 3
+
+    class Thing:
+        @torch.compile
+        def method(self, a: Any) -> Any:
+            return a + 3
+
+    thing = Thing()
+    for _ in range(2):
+        assert thing.method(torch.ones(1)).item() == 4
+    assert torch.compile(len, backend="eager") is len
+    assert torch.compile(len, disable=True) is len
+
+
+def test_modules_keep_their_ways() -> None:
+    net: Any = nn.Linear(3, 2)
+    compiled = torch.compile(net)
+    assert type(compiled).__name__ == "OptimizedModule"
+    assert compiled._orig_mod is net
+    assert list(compiled.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    net.compile(fullgraph=True)
+    a = x(2, 3)
+    for _ in range(2):
+        torch.testing.assert_close(net(a), nn.functional.linear(a, net.weight, net.bias))
+    assert explained(net.forward).graph_count == 1
+    other = copy.deepcopy(net)
+    assert "forward" not in vars(other)
+    assert "forward" not in vars(pickle.loads(pickle.dumps(net)))
+
+
+def test_disabled_parts() -> None:
+    @torch.compiler.disable
+    def plain(a: Any) -> Any:
+        assert not torch.compiler.is_compiling()
+        return a * 2
+
+    seen = []
+
+    def function(a: Any) -> Any:
+        seen.append(torch.compiler.is_compiling()) if torch.compiler.is_compiling() else None
+        return plain(a) + 1
+
+    compiled = torch.compile(function)
+    for _ in range(2):
+        assert compiled(torch.ones(1)).item() == 3
+    assert "plain" in explained(compiled).break_reasons[0]
+    assert seen
+
+
+def test_explain_shows_the_programs() -> None:
+    found = torch._dynamo.explain(lambda a: (a * 2).exp())(x(3))
+    text = str(found)
+    assert (found.graph_count, found.graph_break_count, found.op_count) == (1, 0, 4)
+    assert "def forward(" in text
+    assert "def backward(" in text
+
+
+def test_a_compiled_function_inside_another_and_in_transformations() -> None:
+    inner = torch.compile(lambda a: a * 2)
+    outer = torch.compile(lambda a: inner(a) + 1, fullgraph=True)
+    for _ in range(2):
+        assert outer(torch.ones(1)).item() == 3
+    assert torch.func.grad(lambda a: inner(a).sum())(torch.ones(2)).tolist() == [2, 2]
+    assert torch.func.vmap(inner)(torch.ones(2, 2)).tolist() == [[2, 2], [2, 2]]
