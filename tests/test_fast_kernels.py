@@ -166,6 +166,28 @@ def test_in_place(one_thread: None) -> None:
     assert x._version == 6
 
 
+@pytest.mark.parametrize("source", [torch.float32, torch.float64])
+def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread: None) -> None:
+    few = torch.tensor([0.0, -0.0, 1.5, 255.0, -1.0, math.inf, -math.inf, math.nan, 3e9], dtype=source)
+    for target in (
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.complex64,
+        torch.int32,
+        torch.bool,
+    ):
+        for many in (few.repeat(5000), few.repeat(5000, 2).t()):
+            found = many.to(target)
+            assert found.dtype is target and repr(found.flatten()[: 9 * 5000 : 5000]) == repr(
+                many.flatten()[: 9 * 5000 : 5000].to(target)
+            )
+    x = torch.ones(40_000, dtype=torch.bfloat16, requires_grad=True)
+    (x.to(source) * 2).sum().backward()
+    assert x.grad.dtype is torch.bfloat16 and x.grad[0] == 2
+
+
 @compiled
 def test_random_numbers_are_those_of_few() -> None:
     def few(draw: Any, times: int) -> Any:
