@@ -5,7 +5,7 @@
     python -m benchmarks --group windows --only conv2d  some rows; nothing is written
 
 Every row is one piece of work written once, in PyTorch's language. Values and gradients of both engines are compared
-before they are measured in turn, round by round, so that both see the same machine; both use 2 threads. A ratio is
+before they are measured in turn, round by round, each in a process of its own; both use 2 threads. A ratio is
 PyTorch's time divided by retrograd's: the median of the rounds, with the quartiles. Needs an otherwise idle machine.
 """
 
@@ -13,46 +13,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from importlib.util import find_spec
 
-from retrograd.core.threads import set_num_threads
-
-from . import footprint, higher, large, losses, overhead, page, products, training, tutorials, windows
-from .measure import Clock, Result, measure, oracle
-from .row import Group, Row
-
-
-def _overhead() -> Iterator[Row]:
-    for name, (program, operations, asked) in overhead.ROWS.items():
-        yield Row(name, program, asked, operations)
+from . import footprint, page
+from .groups import GROUPS
+from .measure import Bench, Result
+from .row import Group
 
 
-GROUPS = {
-    group.name: group
-    for group in (
-        Group("overhead", "Single operations and small graphs", tuple(_overhead()), 2.5),
-        Group("tutorials", "Beside NumPy by hand", tuple(tutorials.rows())),
-        Group("large", "Large tensors: element by element, and reductions", tuple(large.rows()), 2.0),
-        Group("chains", "Chains of operations element by element", tuple(large.chains()), 2.0),
-        Group("losses", "softmax, normalisation, losses, dropout", tuple(losses.rows()), 1.5),
-        Group("products", "Products of matrices, linear algebra", tuple(products.rows()), 1.0),
-        Group("windows", "Convolution, pooling, embedding, attention", tuple(windows.rows()), 1.0),
-        Group("picking", "Picking, sorting, scanning, drawing", tuple(windows.picking()), 1.0),
-        Group("training", "Steps of training", tuple(training.rows()), 1.5),
-        Group("higher", "Derivatives of higher order", tuple(higher.rows()), 1.5),
-    )
-}
-
-
-def measured(group: Group, only: list[str], rounds: int) -> tuple[list[Result], list[str]]:
+def measured(bench: Bench, group: Group, only: list[str], rounds: int) -> tuple[list[Result], list[str]]:
     """The results of a group's rows, printed as they come, and what failed."""
     results, failed = [], []
     print(f"\n{group.title} ({group.name})", flush=True)
-    for row in group.rows:
+    for place, row in enumerate(group.rows):
         if only and not any(each in row.name for each in only):
             continue
         try:
-            results.append(measure(row, rounds))
+            results.append(bench.measure(group, place, rounds))
         except Exception as error:
             failed.append(f"{row.name}: {error}")
             print(f"{row.name:58} failed: {error}", flush=True)
@@ -77,24 +54,22 @@ def main() -> int:
     """Run the command; 1 if a row failed or the engines did not agree."""
     arguments = _arguments()
     rounds = 3 if arguments.quick else arguments.rounds
-    set_num_threads(arguments.threads)
-    Clock.of_threads(arguments.threads)
-    if oracle is not None:
-        oracle.set_num_threads(arguments.threads)
+    theirs = find_spec("torch") is not None
+    bench = Bench(arguments.threads, theirs)
     failures = []
-    writing = not arguments.only and not arguments.quick and oracle is not None
+    writing = theirs and not arguments.only and not arguments.quick
     print(page.machine())
     for name in arguments.group:
         if name == "footprint":
             if not arguments.only:
-                rows = footprint.rows(rounds, oracle is not None)
+                rows = footprint.rows(rounds, theirs)
                 for label, unit, ours, theirs in rows:
                     shown = "" if theirs is None else f"{theirs:10.4g}{theirs / ours:8.2f}"
                     print(f"{label + ', ' + unit:58}{ours:10.4g}{shown}")
                 if writing:
                     page.write({name: page.footprint_table(rows)}, arguments.threads)
             continue
-        results, failed = measured(GROUPS[name], arguments.only, rounds)
+        results, failed = measured(bench, GROUPS[name], arguments.only, rounds)
         failures += failed
         if results and writing:
             page.write({name: page.table(GROUPS[name], results)}, arguments.threads)

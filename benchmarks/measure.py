@@ -1,32 +1,20 @@
-"""Runs a row on both engines in turn: first compares what it gives, then takes times. Knows no row."""
+"""Runs a row on both engines in turn: first compares what it gives, then takes times. Knows no row and no engine."""
 
 from __future__ import annotations
 
-import gc
 import os
+import pickle
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy
 
-import retrograd
-
-from .row import Row
-
-#: PyTorch, where it is installed.
-oracle: Any = None
-with suppress(ImportError):
-    oracle = import_module("torch")
-
-#: Seconds that one engine works before the other takes its turn.
-TURN = 0.03
-
+from .row import Group, Row
 
 #: What part of the cores other processes may have used in a round; where they used more, it is taken again.
 DISTURBED = 0.1
@@ -55,22 +43,8 @@ class Result:
         return low, middle, high
 
 
-def arrays(results: Any) -> Iterator[Any]:
-    """The arrays in what a work returned, in order."""
-    if isinstance(results, (tuple, list)):
-        for each in results:
-            yield from arrays(each)
-    elif isinstance(results, dict):
-        yield from arrays(list(results.values()))
-    elif hasattr(results, "detach"):
-        yield results.detach().cpu().resolve_conj().numpy()
-    elif isinstance(results, (int, float, complex, numpy.ndarray, numpy.generic)):
-        yield numpy.asarray(results)
-
-
-def differs(row: Row, mine: Any, other: Any) -> str | None:
-    """What is not the same in two engines' results."""
-    ours, theirs = list(arrays(mine)), list(arrays(other))
+def differs(row: Row, ours: list[Any], theirs: list[Any]) -> str | None:
+    """What is not the same in the arrays that two engines gave."""
     if len(ours) != len(theirs):
         return f"{len(ours)} results against {len(theirs)}"
     for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
@@ -85,75 +59,75 @@ def differs(row: Row, mine: Any, other: Any) -> str | None:
     return None
 
 
-class Clock:
-    """What times are taken by: the wall's clock, or (one thread each) the processor's time of this thread."""
+class Process:
+    """An engine at work in its process (``engine.py``)."""
 
-    now = staticmethod(time.perf_counter)
+    def __init__(self, module: str, threads: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.engine", module, str(threads)]
+        self._pipe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    @classmethod
-    def of_threads(cls, count: int) -> None:
-        """Choose for so many threads: what one alone does can be told from what other programs do at the same time."""
-        cls.now = staticmethod(time.thread_time if count == 1 else time.perf_counter)
-
-
-def once(work: Callable[[], Any], count: int) -> float:
-    """Seconds a run, over some runs."""
-    start = Clock.now()
-    for _ in range(count):
-        work()
-    return (Clock.now() - start) / count
-
-
-def turn(work: Callable[[], Any], count: int) -> float:
-    """The same after a run that is not counted: the other engine's threads may still be spinning."""
-    once(work, max(1, min(count // 10, 10)))
-    return once(work, count)
+    def ask(self, method: str, *given: Any) -> Any:
+        """What a method of :class:`benchmarks.engine.Engine` answers, or the error that it raised."""
+        assert self._pipe.stdin is not None
+        assert self._pipe.stdout is not None
+        pickle.dump((method, given), self._pipe.stdin)
+        self._pipe.stdin.flush()
+        answer = pickle.load(self._pipe.stdout)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
-def measure(row: Row, rounds: int) -> Result:
-    """Times of a row; an AssertionError if the engines do not agree."""
-    engines = {"ours": retrograd}
-    if oracle is not None:
-        engines["theirs"] = oracle
-    works, given = {}, []
-    for name, engine in engines.items():
-        engine.manual_seed(0)
-        works[name] = row.program(engine)
-        given.append(works[name]())
-    gap = differs(row, given[0], given[-1])
-    assert gap is None, gap
-    given.clear()  # a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew
-    if row.by_hand is not None:
-        works["by_hand"] = row.by_hand()
-    counts = {}
-    for name, work in works.items():
-        once(work, 2)
-        counts[name] = max(1, min(20000, int(TURN / max(once(work, 2), 1e-7))))
-    times: dict[str, list[float]] = {"ours": [], "theirs": [], "by_hand": []}
-    gc.collect()
-    left, disturbed = rounds * PATIENCE, 0
-    for _ in range(rounds):
-        while True:
-            before = busy()
-            taken = {name: turn(work, counts[name]) for name, work in works.items()}
-            quiet = Clock.now is time.thread_time or busy() - before < DISTURBED * sum(
-                taken[name] * counts[name] for name in works
-            )
-            left -= 1
-            if quiet or left <= 0:
-                break
-        disturbed += not quiet
-        for name, seconds in taken.items():
-            times[name].append(seconds)
-    return Result(row, **times, disturbed=disturbed)
+class Bench:
+    """Both engines, each in its process; PyTorch only where it is installed."""
+
+    def __init__(self, threads: int, theirs: bool) -> None:
+        self.engines = {"ours": Process("retrograd", threads)}
+        if theirs:
+            self.engines["theirs"] = Process("torch", threads)
+        self.threads = threads
+
+    def measure(self, group: Group, place: int, rounds: int) -> Result:
+        """Times of a group's row; an AssertionError if the engines do not agree."""
+        row = group.rows[place]
+        given = {
+            name: engine.ask("prepare", group.name, place, name == "ours") for name, engine in self.engines.items()
+        }
+        gap = differs(row, given["ours"], given.get("theirs", given["ours"]))
+        assert gap is None, gap
+        turns = {name: (engine, "program") for name, engine in self.engines.items()}
+        if row.by_hand is not None:
+            turns["by_hand"] = (self.engines["ours"], "by_hand")
+        times: dict[str, list[float]] = {"ours": [], "theirs": [], "by_hand": []}
+        left, disturbed = rounds * PATIENCE, 0
+        for _ in range(rounds):
+            while True:
+                taken, quiet = self._round(turns)
+                left -= 1
+                if quiet or left <= 0:
+                    break
+            disturbed += not quiet
+            for name, seconds in taken.items():
+                times[name].append(seconds)
+        return Result(row, **times, disturbed=disturbed)
+
+    def _round(self, turns: dict[str, tuple[Process, str]]) -> tuple[dict[str, float], bool]:
+        """What everyone's turn took; whether other programs left the machine alone."""
+        start, before = time.perf_counter(), self._others()
+        taken = {name: engine.ask("turn", work) for name, (engine, work) in turns.items()}
+        others = self._others() - before
+        quiet = others < DISTURBED * (time.perf_counter() - start) * (os.cpu_count() or 1)
+        return taken, self.threads == 1 or quiet
+
+    def _others(self) -> float:
+        """Seconds that the machine has worked for other programs, all cores together; what is 0 where nobody tells."""
+        return busy() - sum(engine.ask("used") for engine in self.engines.values())
 
 
 def busy() -> float:
-    """Seconds that the machine's cores have worked for other processes, for each core; 0 where nobody tells."""
+    """Seconds that the machine's cores have worked, added up; 0 where nobody tells."""
     table = Path("/proc/stat")
     if not table.exists():
         return 0.0
     user, nice, system, _, _, *interrupts = map(int, table.read_text().split("\n", 1)[0].split()[1:9])
-    own = os.times()
-    everyone = (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
-    return (everyone - own.user - own.system) / (os.cpu_count() or 1)
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

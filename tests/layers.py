@@ -65,7 +65,12 @@ def played(torch: Any, layer: Layer) -> dict[str, Any]:
         torch.manual_seed(1)
         space = {"torch": torch, "nn": torch.nn}
         module = eval(layer.expression, space)
-        found: dict[str, Any] = {"text": repr(module)}
+        plain = torch.nn.Module().__getstate__()
+        found: dict[str, Any] = {
+            "text": repr(module),
+            "place": f"{type(module).__module__}.{type(module).__qualname__}",
+            "kept": sorted(name for name in module.__getstate__() if name not in plain),  # what is pickled of it
+        }
         x = layer.tensors(torch)
         torch.manual_seed(2)
         outs = flat(eval(layer.call, {**space, "m": module, "x": x}))
@@ -272,5 +277,20 @@ def transformers() -> list[Layer]:
     ]
 
 
-LAYERS = [*activations(), *spatial(), *others(), *losses(), *recurrent(), *transformers()]
+def containers() -> list[Layer]:
+    """What holds others, and the bases of layers."""
+    return [
+        Layer("nn.ModuleList([nn.Linear(4,2),nn.Tanh()])", [X], "m[1](m[0](x[0]))"),
+        Layer("nn.ModuleDict({'a':nn.Linear(4,2),'b':nn.Tanh()})", [X], "m['b'](m['a'](x[0]))"),
+        Layer("nn.ParameterList([torch.ones(4),nn.Parameter(torch.ones(3,1))])", [X], "x[0] * m[0] * m[1]"),
+        Layer("nn.ParameterDict({'a':torch.ones(4),'b':nn.Parameter(torch.ones(3,1))})", [X], "x[0] * m['a'] * m.b"),
+        Layer("nn.Container(a=nn.Linear(4,2))", [X], "m.a(x[0])"),
+        Layer("nn.Module()", [X], "x[0] * m.training"),
+        Layer("nn.NLLLoss2d()", [normal(2, 3, 2, 2), integers(0, 3, 2, 2, 2)], "m(x[0].log_softmax(1), x[1])"),
+        Layer("nn.RNNBase('GRU',2,3)", [normal(4, 3, 2)], "x[0] @ m.weight_ih_l0.t()"),
+        Layer("nn.RNNCellBase(2,3,True,4)", [normal(4, 2)], "x[0] @ m.weight_ih.t() + m.bias_hh"),
+    ]
+
+
+LAYERS = [*activations(), *spatial(), *others(), *losses(), *recurrent(), *transformers(), *containers()]
 assert len({(layer.expression, layer.call) for layer in LAYERS}) == len(LAYERS)

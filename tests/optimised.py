@@ -28,7 +28,36 @@ OPTIMISERS = (
     "Adafactor(p, lr=0.02)", "Adafactor(p, lr=0.02, weight_decay=0.1, eps=(1e-3, 1e-2), d=1.5, maximize=True)",
     "LBFGS(p, lr=0.3, max_iter=5)", "LBFGS(p, max_iter=3, line_search_fn='strong_wolfe')",
     "LBFGS(p, lr=0.3, history_size=2, max_iter=4, max_eval=3)",
+    "Muon(p[:1])", "Muon(p[:1], lr=0.004, momentum=0.8, nesterov=False, weight_decay=0.0)",
+    "Muon(p[:1], lr=0.02, ns_steps=3, adjust_lr_fn='match_rms_adamw')",
 )  # fmt: skip
+#: Options of each optimiser that are not met above; those that say only how to compute must not change anything.
+OPTIONS = ("maximize=True", "weight_decay=0.1", "foreach=True", "foreach=False", "fused=True")
+_ELEMENTWISE = (
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "ASGD",
+    "Rprop",
+    "Adafactor",
+)
+_WITHOUT = {
+    "weight_decay=0.1": ("Rprop",),
+    "fused=True": _ELEMENTWISE[3:7] + _ELEMENTWISE[8:],
+    "foreach=True": ("Adafactor", "ASGD"),
+}
+OPTIMISERS += tuple(
+    f"{name}(p, {option}, lr=0.02)"
+    for option in OPTIONS
+    for name in _ELEMENTWISE
+    if name not in _WITHOUT.get(option, ())
+)
 
 FAILING = (
     "SGD(w)", "SGD([])", "SGD([3])", "SGD([w * 2])", "SGD([{'params': {w}}])", "SGD([w, w])",

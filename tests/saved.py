@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import warnings
+import zipfile
 from collections import Counter, OrderedDict
 from typing import Any
 
@@ -37,6 +41,75 @@ def objects(torch: Any) -> dict[str, Any]:
         "ordered": OrderedDict(a=1), "counter": Counter("aab"), "bools": [True, False],
         **{kind: torch.tensor([0, 1, 1]).to(getattr(torch, kind)) for kind in DTYPES},
     }  # fmt: skip
+
+
+def networks(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Whole modules, each with the shape of an input, that are saved as they are."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old, but saved in many files
+        normed = nn.utils.weight_norm(nn.Linear(3, 2))
+    frozen = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=None), nn.ReLU6()).eval()
+    frozen[0].requires_grad_(False)
+    return {
+        "image": (nn.Sequential(nn.Conv2d(1, 2, 3), nn.GELU(), nn.MaxPool2d(2), nn.Flatten()), (1, 1, 6, 6)),
+        "frozen": (frozen, (4, 3)), "lstm": (nn.LSTM(3, 2, bidirectional=True), (4, 3)),
+        "encoder": (nn.TransformerEncoderLayer(4, 2, 3, 0.0, "gelu"), (5, 4)), "lazy": (nn.LazyLinear(2), (4, 3)),
+        "normed": (normed, (4, 3)), "parallel": (nn.DataParallel(nn.Linear(3, 2)), (4, 3)),
+    }  # fmt: skip
+
+
+def answer(torch: Any, network: Any, shape: tuple[int, ...]) -> list[float]:
+    """What a network gives for numbers of a shape, in few digits; and its text."""
+    x = torch.arange(float(torch.Size(shape).numel())).reshape(shape).cos()
+    found = network(x)
+    found = found[0] if isinstance(found, tuple) else found
+    return [repr(network), *(float(f"{each:.4g}") for each in found.detach().reshape(-1).tolist())]
+
+
+class Outlined:
+    """Stands for an object of any class while a pickle is outlined."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.said: Any = arguments
+
+    def __setstate__(self, state: Any) -> None:
+        self.said = state
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.said = {**(self.said or {}), "hook" if isinstance(key, int) else str(key): value}
+
+
+def outline(file: Any) -> Any:
+    """Every object in a checkpoint: the name of its class or function, and what it is made of, sorted, without any numbers."""
+    classes: dict[str, Any] = {}
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            place = f"{module}.{name}".replace("torch._C._nn.", "torch.nn.functional.")
+            return classes.setdefault(place, type(place, (Outlined,), {}))
+
+        def persistent_load(self, found: Any) -> Any:
+            return found[0], found[1], found[4]
+
+    def lines(value: Any, seen: tuple[int, ...] = ()) -> Any:
+        if id(value) in seen:
+            return "itself"
+        seen = (*seen, id(value))
+        if isinstance(value, Outlined) and type(value).__name__.endswith("RemovableHandle"):
+            return [type(value).__name__, *(lines(each, seen) for each in value.said[::2])]  # without its number
+        if isinstance(value, Outlined):
+            return [type(value).__name__, lines(value.said, seen)]
+        if isinstance(value, dict):
+            pairs = [("hook" if isinstance(key, int) else str(key), each) for key, each in value.items()]
+            return {key: lines(each, seen) for key, each in sorted(pairs, key=lambda pair: pair[0])}
+        if isinstance(value, (list, tuple)):
+            return [lines(each, seen) for each in value]
+        return value if isinstance(value, (str, int, float, type(None))) else getattr(value, "__name__", str(value))
+
+    with zipfile.ZipFile(file) as archive:
+        return lines(Reader(io.BytesIO(archive.read("archive/data.pkl"))).load())
 
 
 def shown(torch: Any, value: Any) -> Any:

@@ -67,5 +67,12 @@ def test_an_operation_agrees_if_all_its_samples_do(script: ModuleType) -> None:
     assert rows[1] == ["pointwise", "1 of 2", "3", "2", "2 of 2", "0 of 0", "0 of 1", "0 of 0", "0 of 0", "3 of 3"]
     sentence = script.verdict_in_words({"pointwise": family})
     assert sentence.startswith("1 of 2 operations")
-    for text in (script.text(rows, sentence, parts), script.page(rows, sentence, parts)):
-        assert "pointwise: sin" in text and "wrong by much" in text and "tan: 1" in text
+    training = [["classes of", "public"], ["nn", "7"]]
+    for text in (script.text(rows, sentence, training, parts), script.page(rows, sentence, training, parts)):
+        assert "pointwise: sin" in text and "wrong by much" in text and "tan: 1" in text and "classes of" in text
+
+
+def test_every_class_of_modules_optimisers_and_schedules_is_recorded(script: ModuleType) -> None:
+    tried = {(kind, name) for kind, name, _, _ in script.runs()}
+    for kind in ("nn", "optim", "optim.lr_scheduler"):
+        assert {(kind, name) for name in script.classes(kind)} <= tried

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,10 @@ import pytest
 import retrograd as torch
 from retrograd.optim import fused
 from retrograd.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from tests.optimised import FAILING, OPTIMISERS, refused, trained
+from tests.compared import check_optimiser, recorded
+from tests.optimised import FAILING, OPTIMISERS, refused
 
-RECORDED = json.loads((Path(__file__).with_name("golden") / "optim.json").read_text())
+RECORDED = recorded("optim")
 ELEMENTWISE = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "ASGD", "Rprop"]
 
 
@@ -25,25 +24,9 @@ def test_everything_is_recorded() -> None:
     assert set(OPTIMISERS) == RECORDED["runs"].keys() and set(FAILING) == RECORDED["errors"].keys()
 
 
-def assert_close(got: Any, expected: Any, where: str) -> None:
-    if isinstance(expected, dict):
-        assert list(got) == list(expected), where
-        for key in expected:
-            assert_close(got[key], expected[key], f"{where}.{key}")
-    elif isinstance(expected, list):
-        assert len(got) == len(expected), where
-        for index, pair in enumerate(zip(got, expected, strict=True)):
-            assert_close(*pair, f"{where}[{index}]")
-    elif isinstance(expected, float):
-        assert math.isclose(got, expected, rel_tol=1e-8, abs_tol=1e-10), where
-    else:
-        assert got == expected, where
-
-
 @pytest.mark.parametrize("call", OPTIMISERS)
 def test_a_hundred_steps_agree_with_torch(call: str) -> None:
-    got = trained(torch, call)
-    assert_close(json.loads(json.dumps(got)), RECORDED["runs"][call], call)
+    check_optimiser(call)
 
 
 @pytest.mark.parametrize("call", FAILING)

@@ -20,7 +20,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.checkpoints.storages import Named
-from tests.saved import UNTYPED, objects, shown
+from tests.saved import UNTYPED, answer, networks, objects, outline, shown
 
 GOLDEN = Path(__file__).with_name("golden")
 RECORDED = json.loads((GOLDEN / "checkpoints.json").read_text())
@@ -82,6 +82,38 @@ def test_records_lie_at_multiples_of_64_bytes(tmp_path: Path) -> None:
             assert (info.header_offset + 30 + name + extra) % 64 == 0
             assert info.compress_type == zipfile.ZIP_STORED
     assert names[0] == "model.v1/data.pkl" and names[-1] == "model.v1/.data/serialization_id"
+
+
+@pytest.mark.parametrize("name", RECORDED["answers"])
+def test_whole_modules_that_torch_saved_go_on(name: str) -> None:
+    network = torch.load(GOLDEN / "networks.pt", weights_only=False)[name]
+    made, shape = networks(torch)[name]
+    assert type(network) is type(made) and network.state_dict().keys() == made.state_dict().keys()
+    torch.manual_seed(0)
+    text, *numbers = answer(torch, network, shape)
+    assert text == RECORDED["answers"][name][0]
+    assert name == "lazy" or np.allclose(numbers, RECORDED["answers"][name][1:], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", RECORDED["outlines"])
+def test_whole_modules_are_saved_as_torch_saves_them(name: str) -> None:
+    network, _ = networks(torch)[name]
+    file = saved(network)
+    assert as_json(outline(file)) == json.loads(RECORDED["outlines"][name])
+    file.seek(0)
+    again = torch.load(file, weights_only=False)
+    assert type(again) is type(network) and repr(again) == repr(network)
+    with pytest.raises(UnpicklingError, match="Unsupported global: GLOBAL torch"):
+        torch.load(saved(network))
+
+
+def test_operations_in_whole_modules_are_saved_by_where_they_are_public() -> None:
+    several = [torch.relu, torch.linalg.norm, torch.special.erf, torch.nn.functional.gelu, torch.cat, torch.fft.fft]
+    assert torch.load(saved(several), weights_only=False) == several
+    assert outline(saved(several)) == [
+        "torch.relu", "torch.linalg.norm", "torch.special.erf", "torch.nn.functional.gelu", "torch.cat",
+        "torch.fft.fft",
+    ]  # fmt: skip
 
 
 # -- What is kept ----------------------------------------------------------------------------------------------------

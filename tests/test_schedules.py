@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import retrograd as torch
-from tests.scheduled import FAILING, LED, SCHEDULES, followed, made, refused
-from tests.test_optim import assert_close
+from tests.compared import check_schedule, recorded
+from tests.scheduled import FAILING, LED, SCHEDULES, made, refused
 
-RECORDED = json.loads((Path(__file__).with_name("golden") / "schedules.json").read_text())
+RECORDED = recorded("schedules")
 
 
 def test_everything_is_recorded() -> None:
@@ -24,8 +22,7 @@ def test_everything_is_recorded() -> None:
 
 @pytest.mark.parametrize("call", [*SCHEDULES, *LED])
 def test_rates_agree_with_torch(call: str) -> None:
-    got = json.loads(json.dumps(followed(torch, call)))
-    assert_close(got, RECORDED["runs"][call], call)
+    check_schedule(call)
 
 
 @pytest.mark.parametrize("call", FAILING)

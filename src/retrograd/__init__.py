@@ -6,6 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
+from .core import waiting as _waiting  # isort: skip - before NumPy is imported
 from . import _C as _C
 from . import autograd
 from .core import absent as _absent
@@ -83,6 +84,7 @@ if _typing.TYPE_CHECKING:
     )
     from .amp import GradScaler, autocast
     from .compiler import compile
+    from .core.heap import empty_cache
     from .func import vmap
     from .serialization import load, save
     from .settings import *
@@ -106,6 +108,7 @@ bool = _dtypes.bool_
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
 _COMING = {
     "compiler": ("compile",),
+    "core.heap": ("empty_cache",),
     "amp": ("GradScaler", "autocast"),
     "amp.autocast_mode": (
         "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",

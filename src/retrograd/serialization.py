@@ -404,13 +404,22 @@ class _Storages:
 _BLOCKED = {"sys", "os", "posix", "nt", "subprocess"}
 
 
+#: What PyTorch's pickles of its functions and methods written in C++ get these from.
+_IN_C = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._C", "TensorBase"): ("torch", "Tensor")}
+
+
 def _ours(module: str, name: str) -> Any:
     """What stands here under a name of PyTorch's: in the module of that path, or in one above it."""
+    if (module, name) in _IN_C:
+        module, name = _IN_C[module, name]
+    elif module.startswith("torch._C._"):  # an operation of a part of torch: its name begins with the part's
+        part = module.removeprefix("torch._C._")
+        module, name = f"torch.{part}".replace("torch.nn", "torch.nn.functional"), name.removeprefix(f"{part}_")
     parts = module.split(".")[1:]
     for length in range(len(parts), -1, -1):
         with contextlib.suppress(ImportError, AttributeError):
             found = importlib.import_module(".".join(["retrograd", *parts[:length]]))
-            for each in name.split("."):
+            for each in filter(None, name.split(".")):
                 found = getattr(found, each)
             return found
     raise AttributeError(f"Can't get attribute {name!r} on module {module!r}: retrograd has nothing of that name")

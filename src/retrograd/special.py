@@ -39,7 +39,7 @@ globals().update(POLYNOMIALS)
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with so many ``decimals``, ties to even."""
-    return rounding.round(input, decimals=decimals, out=out)
+    return rounding.round(input, decimals=decimals)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -54,7 +54,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exponentials along dimensions, without overflow."""
-    return reduce.logsumexp(input, dim, keepdim, out=out)
+    return reduce.logsumexp(input, dim, keepdim)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Record checkpoints that PyTorch writes: ``python -m tests.golden.record_checkpoints`` (needs PyTorch).
 
-Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all of ``tests/saved.py`` in one file each) and, in
-``checkpoints.json``, what they hold and the pickle of each object alone.
+Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all of ``tests/saved.py`` in one file each), ``networks.pt``
+(whole modules) and, in ``checkpoints.json``, what they hold, the pickle of each object alone and outlines of the modules'.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from tests.saved import UNTYPED, objects, shown
+from tests.saved import UNTYPED, answer, networks, objects, outline, shown
 
 
 def main() -> None:
@@ -27,10 +27,23 @@ def main() -> None:
         file = io.BytesIO()
         torch.save(each, file)
         pickles[name] = zipfile.ZipFile(file).read("archive/data.pkl").hex()
-    recorded = {"torch": torch.__version__, "shown": {name: shown(torch, each) for name, each in found.items()}}
+    whole = networks(torch)
+    torch.save({name: network for name, (network, _) in whole.items()}, here / "networks.pt")
+    outlines = {}
+    for name, (network, _) in whole.items():
+        file = io.BytesIO()
+        torch.save(network, file)
+        outlines[name] = json.dumps(outline(file))
+    answers = {name: answer(torch, network, shape) for name, (network, shape) in whole.items()}
+    recorded = {
+        "torch": torch.__version__,
+        "outlines": outlines,
+        "answers": answers,
+        "shown": {name: shown(torch, each) for name, each in found.items()},
+    }
     path = here / "checkpoints.json"
     path.write_text(json.dumps(recorded | {"pickles": pickles}, indent=0) + "\n")
-    for each in ("checkpoint.pt", "checkpoint_legacy.pt", "checkpoints.json"):
+    for each in ("checkpoint.pt", "checkpoint_legacy.pt", "networks.pt", "checkpoints.json"):
         print(f"{each}: {(here / each).stat().st_size // 1024} KB")
 
 

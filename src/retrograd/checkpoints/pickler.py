@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from types import FunctionType
 from typing import Any, ClassVar
 
+from ..core.borrowed import Borrowed
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, layout
-from ..nn.parameter import Parameter
+from ..nn.parameter import Parameter, is_lazy
 from .storages import Call, Memories, Named, Persistent, described
 
 _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden
@@ -41,6 +43,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             self.write(pickle.BINPERSID)
         elif isinstance(obj, Call):
             self._write_call(obj, obj.function, obj.arguments)
+        elif is_lazy(obj):
+            self._write_call(obj, *obj.described())
         elif isinstance(obj, Tensor) and type(obj).__reduce_ex__ in _TENSORS:
             self._write_call(obj, *described(obj, self.memories))
         elif isinstance(obj, dtype):
@@ -52,6 +56,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             self._write_call(obj, Named("torch", "device"), where)
         elif isinstance(obj, layout):
             self._write_call(obj, Named("torch.serialization", "_get_layout"), (f"torch.{obj.name}",))
+        elif getattr(type(obj), "__reduce_ex__", None) is Borrowed.__reduce_ex__:
+            self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # by PyTorch's name of its class
         else:
             super().save(obj, save_persistent_id)
 
@@ -71,12 +77,23 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
         if package in ("retrograd", "torch") and "<" not in qualified:
+            if not rest and "." not in qualified:
+                rest, qualified = _public_place(obj, qualified)
             self.write(pickle.GLOBAL + f"torch{'.' if rest else ''}{rest}\n{qualified}\n".encode())
             self.memoize(obj)
         else:
             super().save_global(obj, name)
 
     dispatch: ClassVar[dict[type, Any]] = {**_PythonPickler.dispatch, FunctionType: save_global}
+
+
+def _public_place(obj: Any, name: str) -> tuple[str, str]:
+    """Where below ``torch`` an operation is found, and its name there; all are made under the package's own name."""
+    for place in ("nn.functional", "special", "linalg", "fft"):
+        short = name.removeprefix(f"{place}_")
+        if getattr(sys.modules.get(f"retrograd.{place}"), short, None) is obj:
+            return place, short
+    return "", name
 
 
 # A class of tensors that says itself how it is pickled is left to do so.

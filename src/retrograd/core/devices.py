@@ -75,7 +75,7 @@ class device:
         return device_at, (self.type, self.index)
 
     def __enter__(self) -> device:
-        _chosen.stack = (*_chosen.stack, self)
+        _choose(stack=(*_chosen.stack, self))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -130,10 +130,20 @@ class _Chosen(threading.local):
 
 
 _chosen = _Chosen()
+asked = False  # whether any thread has ever chosen one: most never do, and looking into their own variables takes time
+
+
+def _choose(**fields: Any) -> None:
+    global asked
+    asked = True
+    for name, value in fields.items():
+        setattr(_chosen, name, value)
 
 
 def get_default_device() -> device:
     """The device of tensors that are created without a ``device=``."""
+    if not asked:
+        return CPU
     stack = _chosen.stack
     return stack[-1] if stack else _chosen.default
 
@@ -144,7 +154,7 @@ def set_default_device(device: Any) -> None:
     place = CPU if device is None else as_device(device)
     if place.type != "cuda":  # which may be chosen before it is known whether there is one
         module_for(place)
-    _chosen.default = place
+    _choose(default=place)
 
 
 def as_device(value: Any) -> device:

@@ -25,7 +25,7 @@ import numpy
 from . import anomaly
 from .devices import module_of
 from .dtypes import of
-from .levels import level_of
+from .levels import arithmetic, level_of
 from .modes import recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
 from .reasons import defined, note, recorded
@@ -33,6 +33,8 @@ from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
 _accumulating = threading.Lock()
+#: From so many elements on, gradients are added and copied by what may use several threads.
+LARGE = 1 << 15
 #: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
 retain_last = False
 
@@ -162,7 +164,7 @@ def _sweep(
                 ) or array.dtype is not edge.dtype:
                     arrived = fit(arrived, edge, previous)
                 if edge is place:
-                    grad = grad + arrived
+                    grad = _sum(grad, arrived)
                 elif edge in pending:
                     _add(pending, owned, edge, arrived)
                 elif edge.__class__ is AccumulateGrad:
@@ -196,16 +198,28 @@ def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
 _WAITING = object()
 
 
+def _sum(first: Any, second: Any) -> Any:
+    """Two gradients added up."""
+    if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
+        return arithmetic.add(first, second)
+    return first + second
+
+
 def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
     """Add what ``arrived`` to what is pending at ``edge``: into the same memory where nobody else holds it."""
     held = pending[edge]
     if held is None:
         pending[edge] = arrived
-    elif edge in owned and held.__class__ is numpy.ndarray:
-        numpy.add(held, arrived, out=held)
-    else:
-        pending[edge] = held + arrived
+        return
+    # 3 references: ours, the dictionary's, the argument of the call. A view would hold its base, too.
+    if held.__class__ is numpy.ndarray and (
+        edge in owned or (held.base is None and sys.getrefcount(held) <= 3 and held.flags.writeable)
+    ):
         owned.add(edge)
+        _add_to(held, arrived)
+        return
+    pending[edge] = _sum(held, arrived)
+    owned.add(edge)
 
 
 def _serve(
@@ -410,11 +424,19 @@ def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, rec
             variable._grad = variable.grad + grad
         elif isinstance(held, Tensor):
             check_overlap(held)
-            held._array += grad
+            _add_to(held._array, grad)
             if held._cell is not None:
                 held._cell[0] += 1
         else:
-            held += grad
+            _add_to(held, grad)
+
+
+def _add_to(held: Any, grad: Any) -> None:
+    """Add ``grad`` to ``held`` in place."""
+    if held.size >= LARGE and held.__class__ is numpy.ndarray:
+        arithmetic.add(held, grad, out=held)
+    else:
+        held += grad
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
@@ -427,11 +449,14 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     """``grad`` as an array that nobody else holds, laid out as the leaf is."""
     if grad.__class__ is numpy.ndarray:
         # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        free = owned or (grad.base is None and sys.getrefcount(grad) <= _FREE and grad.flags.c_contiguous)
-        if free and leaf.array.flags.c_contiguous:
+        free = owned or (grad.base is None and sys.getrefcount(grad) <= _FREE)
+        if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
             return grad
         fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
-        fresh[...] = grad
+        if fresh.size >= LARGE:
+            arithmetic.copy_into(fresh, grad)
+        else:
+            fresh[...] = grad
         return fresh
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)

@@ -50,7 +50,8 @@ LEFT_OUT = {
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
     "distribution over machines and processes": r"""
-        distributed nn\.parallel nn\.SyncBatchNorm utils\.data\.(distributed|DistributedSampler) multiprocessing
+        distributed nn\.parallel\.(?!(DataParallel|data_parallel)\b)\w+ nn\.SyncBatchNorm
+        utils\.data\.(distributed|DistributedSampler) multiprocessing
         is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""
         mps xpu mtia xla hip vulkan is_vulkan_available \w+_autocast_(ipu|xla)_\w+

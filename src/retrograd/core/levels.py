@@ -6,10 +6,17 @@ operations if it is a Tensor. The table of operations fills them in.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
+
+import numpy
 
 #: The namespace for each type of gradient; ``ops/table.py`` enters them.
 LEVEL: dict[type, Any] = {}
+
+
+#: How large gradients are added (as by the ufunc) and copied; ``kernels/fast.py`` puts in what uses compiled loops.
+arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def level_of(gradient: Any) -> Any:

@@ -113,6 +113,26 @@ def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
                 yield found
 
 
+def of_scipy() -> Callable[[int], Any] | None:
+    """What tells SciPy's own copy of a BLAS the number of its threads; None if there is none, or if it is not loaded."""
+    if LINKED[1] not in sys.modules:
+        return None
+    return _of_scipy()
+
+
+@cache
+def _of_scipy() -> Callable[[int], Any] | None:
+    numpys, scipys = map(_control, LINKED)
+    if scipys is None:
+        return None
+    shared = numpys is not None and _address(numpys[1]) == _address(scipys[1])
+    return None if shared else scipys[1]
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
     for path in _places(name):

@@ -21,6 +21,7 @@ and remade node. ``_inner_place`` gives the inner node's ``place`` that meaning.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -324,7 +325,10 @@ def bump(x: Tensor) -> None:
         cell = x._count = [0, None]
     if cell:
         cell[0] += 1
-        cell[1] = where.caller()
+        frame: Any = sys._getframe(2)
+        while frame is not None and where.MARK in frame.f_globals:
+            frame = frame.f_back
+        cell[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def rebase(x: Tensor, node: Node) -> None:

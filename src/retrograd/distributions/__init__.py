@@ -1,7 +1,7 @@
 """Probability distributions with draws, densities and gradients: ``torch.distributions``.
 
-Loaded when it is first asked for, not with the package. A file a distribution, under PyTorch's names; ``chances`` and
-``named`` are what several share.
+Loaded when it is first asked for, not with the package. A file a distribution, under PyTorch's names; ``chances`` is what
+several share.
 """
 
 # ruff: noqa: F401 - a front door imports in order to export
@@ -9,6 +9,7 @@ Loaded when it is first asked for, not with the package. A file a distribution, 
 from __future__ import annotations
 
 from ..core.absent import absent, listed
+from ..core.borrowed import show_as_torch
 from . import (
     bernoulli,
     beta,
@@ -42,7 +43,6 @@ from . import (
     mixture_same_family,
     multinomial,
     multivariate_normal,
-    named,
     negative_binomial,
     normal,
     one_hot_categorical,
@@ -198,5 +198,5 @@ __all__ = [
 
 _PARTS = [each for each in list(globals().values()) if getattr(each, "__package__", None) == __name__]
 for _part in _PARTS:
-    named.show_as_torch(_part)
+    show_as_torch(_part)
 __getattr__, __dir__ = absent(__name__), listed(globals())

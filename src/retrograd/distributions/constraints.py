@@ -11,10 +11,10 @@ import retrograd as torch
 from retrograd import Tensor
 
 from ..core.absent import absent, listed
-from .named import Named
+from ..core.borrowed import Borrowed
 
 
-class Constraint(Named):
+class Constraint(Borrowed):
     """A set of values. ``is_discrete``: whether it is countable; ``event_dim``: how many dimensions an event has."""
 
     is_discrete: Any = False

@@ -12,10 +12,10 @@ import retrograd as torch
 from retrograd import Size, Tensor
 
 from ..core.absent import absent, listed
+from ..core.borrowed import Borrowed
 from ..core.where import warn
 from ..ops.interpret import Transformed
 from . import constraints
-from .named import Named
 from .utils import lazy_property
 
 #: The shape of a single draw.
@@ -23,7 +23,7 @@ ONE = Size()
 OURS = ("retrograd.distributions", "torch.distributions")
 
 
-class Distribution(Named):
+class Distribution(Borrowed):
     """Probabilities of events of ``event_shape``, one distribution for each element of ``batch_shape``.
 
     >>> from retrograd.distributions import Normal

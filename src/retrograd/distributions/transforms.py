@@ -15,12 +15,12 @@ from retrograd import Size, Tensor
 from retrograd.nn.functional import logsigmoid, pad, softplus
 
 from ..core.absent import absent, listed
+from ..core.borrowed import Borrowed
 from . import constraints
-from .named import Named
 from .utils import broadcast_all, lazy_property, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 
-class Transform(Named):
+class Transform(Borrowed):
     """A function from ``domain`` to ``codomain``. With ``cache_size=1`` it remembers its last value and what it came
     from, so that the inverse of that value is exact.
 

@@ -155,7 +155,7 @@ def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 #: Of each tensor, how many of its last dimensions are the matrix (the vector); those before broadcast.
 _CORES = {
-    "solve_block": (2, 2), "solve_ex_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
+    "solve_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
     "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
     "euclidean_block": (2, 2), "cross_block": (0, 0), "attention_block": (2, 2, 2),
     "swap_rows": (2, 1),
@@ -241,10 +241,10 @@ def _squeezed(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, apply(OPS["squeeze_dims"], (x,), (ones,)))
 
 
-@rule("expand")
+@rule("expand evenly_spread")
 def _stretched(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     size = tuple(params[0])
-    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size),)))
+    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size), *params[1:])))
 
 
 @rule("repeat_block")

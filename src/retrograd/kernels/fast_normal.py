@@ -30,6 +30,33 @@ def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
     return out, mean, None, rstd
 
 
+def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
+    """The same of each group of (images, groups, channels, places), with a weight and a bias for each channel."""
+    images, groups, channels, places = x.shape
+    if places < SHORT or rows(x, places) is None:
+        return None
+    kind, form = x.dtype, (images * groups, channels * places)
+    weight = numpy.ones((groups, channels), kind) if weight is None else numpy.ascontiguousarray(weight, kind)
+    bias = numpy.zeros((groups, channels), kind) if bias is None else numpy.ascontiguousarray(bias, kind)
+    mean, rstd, out = numpy.empty(form[0], kind), numpy.empty(form[0], kind), numpy.empty(x.shape, kind)
+    affine = weight.reshape(groups, channels), bias.reshape(groups, channels)
+    loops("rows").group_norm(x.reshape(form), *affine, kind.type(eps), mean, rstd, out.reshape(form))
+    kept = (images, groups, 1, 1)
+    return out, mean.reshape(kept), None, rstd.reshape(kept)
+
+
+def by_mean_square(x: Any, weight: Any, eps: float) -> Any:
+    """``x`` divided by the root of the mean of its squares over the last axis, times ``weight``."""
+    width = x.shape[-1]
+    given = rows(x, width)
+    if given is None:
+        return None
+    weight = numpy.ones(width, x.dtype) if weight is None else numpy.ascontiguousarray(weight, x.dtype)
+    out = numpy.empty(x.shape, x.dtype)
+    loops("rows").rms_norm(given[0], weight, x.dtype.type(eps), out.reshape(given[0].shape))
+    return out
+
+
 def _by_places(x: Any, axes: tuple[int, ...], *others: Any) -> list[Any] | None:
     if x.ndim < 3 or x.ndim - 1 not in axes or x.shape[-1] < SHORT:
         return None
@@ -86,6 +113,13 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
     given = _by_places(x, axes, grad)
     if given is None:
         return None
+    if x.ndim == 4 and axes == (2, 3):
+        form = (x.shape[0] * x.shape[1], x.shape[2], x.shape[3])
+        scale = numpy.ones(x.shape[1:3], x.dtype) if weight is None else numpy.ascontiguousarray(weight)
+        lines = [each.reshape(form) if each.shape else each for each in (given[1], given[0])]
+        moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
+        loops("rows").group_norm_backward(lines[0], scale.reshape(x.shape[1:3]), lines[1], *moments, out.reshape(form))
+        return out
     sums = _sums_with(given, x, mean)
     if weight is not None:
         sums = sums * _of_rows(weight, x)[:, None]

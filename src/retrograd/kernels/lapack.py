@@ -1,25 +1,54 @@
-"""Factorisations of batches of matrices: NumPy's where it has them, else LAPACK's routines, one matrix at a time.
+"""Factorisations of matrices and of batches of them by LAPACK's routines, one matrix at a time; on a GPU by CuPy.
 
-Every function takes the array module first. LAPACK works on the CPU: arrays of a GPU go there and come back. Matrices
-come out as LAPACK leaves them, the elements of a column side by side. Knows no Tensor.
+Every function takes the array module first. LAPACK works on the CPU: arrays of a GPU for which CuPy has nothing go there
+and come back. Matrices come out as LAPACK leaves them, the elements of a column side by side. Knows no Tensor.
+
+Note [Whose LAPACK]. SciPy's functions let choose how much room a routine may have and what it may overwrite, and are
+two to ten times as fast as NumPy's of the same name, which in turn go over a batch of small matrices without Python.
+
+Note [One thread]. SciPy brings along a BLAS of its own, with threads of its own. After their work they wait awake, as
+NumPy's do, and two sets of threads on the same cores take turns of milliseconds. So what is SciPy's works on one thread,
+and large matrices are taken apart so that most of the work is NumPy's products, on all threads.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
 
+from ..core import threads
+
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
+#: Matrices of a batch with fewer rows than this are NumPy's.
+SMALL = 32
+#: Matrices with more rows are taken apart.
+BLOCK = 256
+#: Elements of a matrix from which on BLAS would wake its threads.
+THREADED = 1024
+#: Room for a routine that works by columns, for each of them.
+ROOM = 64
+#: Rows that are turned into columns at a time: their elements share lines of the cache.
+STRIP = 16
 
 
 def by_columns(np: Any, x: Any) -> Any:
-    """``x`` with the columns of its matrices lying together."""
+    """A copy of ``x`` in which the elements of its matrices' columns lie together."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
-    out[...] = x
+    if x.ndim == 2 and x.size > THREADED and x.flags.c_contiguous:
+        for i in range(0, len(x), STRIP):
+            out[i : i + STRIP] = x[i : i + STRIP]
+    else:
+        out[...] = x
     return out
+
+
+def _own(a: Any) -> Any:
+    """A matrix that a routine may overwrite."""
+    return by_columns(cpu, a) if a.size > THREADED else a.copy(order="F")
 
 
 def turned(x: Any) -> Any:
@@ -28,15 +57,44 @@ def turned(x: Any) -> Any:
     return found.conj() if x.dtype.kind == "c" else found
 
 
-def routine(name: str, x: Any) -> Any:
-    """LAPACK's (or BLAS's) routine for the numbers of ``x``; of real ones ``un…`` is ``or…`` and ``he…`` is ``sy…``."""
+def large(np: Any, x: Any) -> bool:
+    """Whether SciPy's factors are worth their overhead."""
+    return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
+
+
+def one_by_one(np: Any, x: Any) -> bool:
+    """Whether the matrices of ``x`` are for SciPy's routines; else the array module has the better loop."""
+    return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
+
+
+@cache
+def _routine(name: str, kind: str) -> Any:
     import scipy.linalg.blas
     import scipy.linalg.lapack
 
-    if x.dtype.kind == "f":
-        name = {"ungqr": "orgqr", "unmqr": "ormqr", "hetrf": "sytrf", "hetrs": "sytrs"}.get(name, name)
-    full = PREFIX[x.dtype.char] + name
+    if kind in "fd":
+        real = {"ungqr": "orgqr", "unmqr": "ormqr", "hetrf": "sytrf", "hetrs": "sytrs", "heevd": "syevd"}
+        name = real.get(name, name)
+    full = PREFIX[kind] + name
     return getattr(scipy.linalg.lapack, full, None) or getattr(scipy.linalg.blas, full)
+
+
+def routine(name: str, x: Any) -> Any:
+    """LAPACK's (or BLAS's) routine for the numbers of ``x``; of real ones ``un…`` is ``or…`` and ``he…`` is ``sy…``."""
+    return _routine(name, x.dtype.char)
+
+
+def alone(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)`` while SciPy's BLAS uses one thread: Note [One thread]."""
+    count = threads.limit()
+    tell = threads.of_scipy() if count > 1 else None
+    if tell is None:
+        return function(*args)
+    tell(1)
+    try:
+        return function(*args)
+    finally:
+        tell(count)
 
 
 def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
@@ -44,16 +102,37 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
 
     A stack is an array and the number of dimensions of an item; the dimensions before them are broadcast.
     """
-    arrays = [np.asnumpy(array) if hasattr(np, "asnumpy") else array for array, _ in stacks]
+    arrays, small, one = [], True, np is cpu
+    for array, count in stacks:
+        arrays.append(array if np is cpu else np.asnumpy(array))
+        if array.ndim != count:
+            one = False
+        if array.size >= THREADED:
+            small = False
+    if one:
+        found = function(*arrays) if small else alone(function, *arrays)
+        return tuple([_lying(part) for part in found])
     sizes = [array.ndim - count for array, (_, count) in zip(arrays, stacks, strict=True)]
+    small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < THREADED
     batch = cpu.broadcast_shapes(*(array.shape[:size] for array, size in zip(arrays, sizes, strict=True)))
     flat = [
         cpu.broadcast_to(array, (*batch, *array.shape[size:])).reshape((math.prod(batch), *array.shape[size:]))
         if 0 not in batch else _stand_in(array, size)
         for array, size in zip(arrays, sizes, strict=True)
     ]  # fmt: skip
-    found = [function(*items) for items in zip(*flat, strict=True)]
-    return tuple(np.asarray(_stacked(parts, batch)) for parts in zip(*found, strict=True))
+
+    def everyone() -> list[tuple[Any, ...]]:
+        return [function(*items) for items in zip(*flat, strict=True)]
+
+    every = everyone() if small else alone(everyone)
+    return tuple(np.asarray(_stacked(parts, batch)) for parts in zip(*every, strict=True))
+
+
+def _lying(part: Any) -> Any:
+    """A matrix with its columns' elements together; anything else as it is."""
+    if part.__class__ is not cpu.ndarray:
+        return cpu.asarray(part)
+    return by_columns(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
 
 
 def _stand_in(array: Any, size: int) -> Any:
@@ -79,27 +158,36 @@ def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
 
 def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
     """The triangular factor, and for each matrix the order of the minor that is not positive definite, or 0."""
-    low = turned(x) if upper else x
-    try:
-        found = np.linalg.cholesky(low)
-        info = np.zeros(x.shape[:-2], np.int32)
-        if not bool(np.isfinite(found).all()):
-            raise np.linalg.LinAlgError
-    except np.linalg.LinAlgError:
-        found, info = each(np, _potrf, (low, 2))
-    return by_columns(np, turned(found) if upper else found), info
+    if not one_by_one(np, x):
+        low = turned(x) if upper else x
+        try:
+            found = np.linalg.cholesky(low)
+            if bool(np.isfinite(found).all()):
+                return by_columns(np, turned(found) if upper else found), np.zeros(x.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass
 
+    def one(a: Any) -> tuple[Any, Any]:
+        factor, info = routine("potrf", a)(_own(a), not upper, 1, 1)
+        if factor[-1, -1] != factor[-1, -1]:  # nan
+            info = 1 + cpu.isnan(factor.diagonal()).argmax()
+        return factor, cpu.int32(info)
 
-def _potrf(a: Any) -> tuple[Any, Any]:
-    factor, info = routine("potrf", a)(a, lower=1, clean=1)
-    return factor, cpu.int32(info)
+    return each(np, one, (x, 2))
 
 
 def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
     """The X with ``L Lᴴ X = b`` (``Uᴴ U X = b`` if ``upper``)."""
 
     def one(right: Any, a: Any) -> tuple[Any, ...]:
-        return (right.copy() if not right.size else routine("potrs", a)(a, right, lower=not upper)[0],)
+        if not right.size:
+            return (right.copy(),)
+        if not _apart(a, right):
+            return (routine("potrs", a)(a, right, lower=not upper)[0],)
+        adjoint = 2 if a.dtype.kind == "c" else 1
+        first, last = (adjoint, 0) if upper else (0, adjoint)
+        half = _triangular(a, right, not upper, first, False)
+        return (_triangular(a, half, not upper, last, False),)
 
     return each(np, one, (b, 2), (factor, 2))[0]
 
@@ -115,8 +203,9 @@ def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
 def _getrf(a: Any) -> tuple[Any, ...]:
     if not a.size:
         return a.copy(), cpu.zeros(min(a.shape), cpu.int32), cpu.int32(0)
-    factors, pivots, info = routine("getrf", a)(a)
-    return factors, (pivots + 1).astype(cpu.int32), cpu.int32(info)
+    factors, pivots, info = routine("getrf", a)(_own(a), overwrite_a=1)
+    pivots += 1
+    return factors, pivots, cpu.int32(info)
 
 
 def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any:
@@ -125,25 +214,92 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
             return (right.copy(),)
-        return (routine("getrs", a)(a, exchanged - 1, right, trans=transposed)[0],)
+        if not _apart(a, right):
+            return (routine("getrs", a)(a, exchanged - 1, right, trans=transposed)[0],)
+        if transposed:
+            half = _triangular(a, right, False, transposed, False)
+            return (swapped(cpu, _triangular(a, half, True, transposed, True), exchanged, True),)
+        half = _triangular(a, swapped(cpu, right, exchanged, False), True, 0, True)
+        return (_triangular(a, half, False, 0, False),)
 
     return each(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
+
+
+def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
+    """The X with ``a X = b`` (or ``aᵀ X = b``), the factors of ``a`` and the exchanges, the places of zero pivots, or 0.
+
+    The factors have no elements where they were not needed.
+    """
+    if not large(np, a):
+        try:
+            found = by_columns(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
+            return found, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass
+    factors, pivots, info = lu(np, a)
+    return lu_solve(np, factors, pivots, b, int(transposed)), factors, pivots, info
+
+
+def inverse(np: Any, x: Any) -> tuple[Any, Any]:
+    """The inverses, and for each matrix the place of its first zero pivot, or 0."""
+    if not large(np, x):
+        try:
+            return by_columns(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass
+    identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    found, _, _, info = solved(np, x, identity)
+    return found, info
+
+
+def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
+    """The diagonals of U with the sign of the exchanges: the determinant is their product."""
+    diagonal = np.einsum("...ii->...i", factors).copy()
+    odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
+    diagonal[..., 0] *= 1 - 2 * odd
+    return diagonal
+
+
+def determinant(np: Any, x: Any) -> Any:
+    """The determinants; what is too large for the dtype is infinite."""
+    with cpu.errstate(all="ignore"):
+        if not large(np, x):
+            return np.linalg.det(x)
+        return pivots_of(np, *lu(np, x)[:2]).prod(-1)
+
+
+def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
+    """Signs and logarithms of absolute values of determinants; the factors and exchanges, if they were needed for it."""
+    if not large(np, x):
+        sign, log = np.linalg.slogdet(x)
+        return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
+    factors, pivots, _ = lu(np, x)
+    diagonal = pivots_of(np, factors, pivots)
+    sign, log = np.sign(diagonal).prod(-1), np.log(np.abs(diagonal)).sum(-1)
+    return np.asarray(sign), np.asarray(log), factors, pivots
 
 
 def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     """The rows of ``x`` exchanged as ``pivots`` say, one after the other (or back again)."""
     size = x.shape[-2]
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
-    order = np.empty((flat.shape[0], size), np.int64)
-    order[:] = np.arange(size)
-    which = np.arange(flat.shape[0])
-    steps = range(flat.shape[1])
-    for i in steps:
-        other = flat[:, i].astype(np.int64) - 1
-        order[:, i], order[which, other] = order[which, other], order[:, i].copy()
+    if len(flat) == 1:
+        rows = list(range(size))
+        for i, other in enumerate(flat[0].tolist()):
+            rows[i], rows[other - 1] = rows[other - 1], rows[i]
+        order = np.asarray([rows])
+    else:
+        order = np.empty((flat.shape[0], size), np.int64)
+        order[:] = np.arange(size)
+        which = np.arange(flat.shape[0])
+        for i in range(flat.shape[1]):
+            other = flat[:, i].astype(np.int64) - 1
+            order[:, i], order[which, other] = order[which, other], order[:, i].copy()
     if back:
         order = np.argsort(order, axis=-1)
     shape = np.broadcast_shapes(x.shape[:-2], pivots.shape[:-1])
+    if not shape:
+        return x[order[0]]
     order = np.broadcast_to(order.reshape(*pivots.shape[:-1], size, 1), (*shape, size, 1))
     return np.take_along_axis(np.broadcast_to(x, (*shape, *x.shape[-2:])), order, axis=-2)
 
@@ -157,7 +313,7 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
             return a.copy(), cpu.zeros(min(a.shape), a.dtype)
-        return routine("geqrf", a)(a)[:2]
+        return routine("geqrf", a)(_own(a), lwork=ROOM * a.shape[1], overwrite_a=1)[:2]
 
     return each(np, one, (x, 2))
 
@@ -170,9 +326,35 @@ def householder_product(np: Any, x: Any, tau: Any) -> Any:
             return (a.copy(),)
         if not factors.size:
             return (cpu.eye(*a.shape, dtype=a.dtype),)
-        return (routine("ungqr", a)(a, factors)[0],)
+        return (routine("ungqr", a)(_own(a), factors, lwork=ROOM * a.shape[1], overwrite_a=1)[0],)
 
     return each(np, one, (x, 2), (tau, 1))[0]
+
+
+def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
+    """Q, of as many columns as ``x`` or (``complete``) as rows, and R; Q is empty if ``mode`` is ``r``."""
+    if not one_by_one(np, x):
+        if mode == "r":
+            return np.zeros(0, x.dtype), by_columns(np, np.linalg.qr(x, "r"))
+        q, r = np.linalg.qr(x, mode)
+        return by_columns(np, q), by_columns(np, r)
+    n, m = x.shape[-2:]
+    rows = n if mode == "complete" else min(n, m)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        found, tau, _, _ = routine("geqrf", a)(_own(a), ROOM * m, 1)
+        r = found[:rows].copy(order="F")
+        for k in range(min(rows, m)):
+            r[k + 1 :, k] = 0
+        if mode == "r":
+            return found[:0, 0], r
+        if rows > m:
+            found = cpu.concatenate((found, cpu.zeros((n, rows - m), x.dtype)), 1)
+        reflectors = found[:, :rows] if found.flags.f_contiguous else by_columns(cpu, found[:, :rows])
+        return routine("ungqr", a)(reflectors, tau, ROOM * rows, 1)[0], r
+
+    q, r = each(np, one, (x, 2))
+    return (np.zeros(0, x.dtype) if mode == "r" else q), r
 
 
 def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
@@ -189,6 +371,48 @@ def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
         return (call(side, kind, reflectors, factors, c, space)[0],)
 
     return each(np, one, (x, 2), (tau, 1), (other, 2))[0]
+
+
+# -- Eigenvalues and singular values ---------------------------------------------------------------------------------
+
+
+def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
+    """Eigenvalues, ascending, and (``vectors``) eigenvectors; LinAlgError if they are not found."""
+    if not one_by_one(np, x):
+        triangle = "L" if lower else "U"
+        if not vectors:
+            return (np.linalg.eigvalsh(x, triangle),)
+        values, found = np.linalg.eigh(x, triangle)
+        return values, by_columns(np, found)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        room = {} if vectors else {"lwork": ROOM * (len(a) + 1)}
+        call = routine("heevd", a)
+        values, found, info = call(_own(a), compute_v=int(vectors), lower=lower, overwrite_a=1, **room)
+        if info:
+            raise cpu.linalg.LinAlgError("no convergence")
+        return (values, found) if vectors else (values,)
+
+    return each(np, one, (x, 2))
+
+
+def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
+    """Singular values, descending, and (``vectors``) between the left and the right singular vectors."""
+    if not one_by_one(np, x):
+        if not vectors:
+            return (np.linalg.svd(x, compute_uv=False),)
+        u, values, vh = np.linalg.svd(x, full_matrices=full)
+        return by_columns(np, u), values, by_columns(np, vh)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        u, values, vh, info = routine("gesdd", a)(
+            _own(a), compute_uv=int(vectors), full_matrices=int(full), overwrite_a=1
+        )
+        if info:
+            raise cpu.linalg.LinAlgError("no convergence")
+        return (u, values, vh) if vectors else (values,)
+
+    return each(np, one, (x, 2))
 
 
 # -- LDL -------------------------------------------------------------------------------------------------------------
@@ -224,11 +448,32 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
     """The X with ``a X = b`` (``X a = b`` if not ``left``) for triangular ``a``; infinite where ``a`` is singular."""
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
-        if not right.size:
-            return (right.copy(),)
-        return (routine("trsm", matrix)(1, matrix, right, side=not left, lower=not upper, diag=unit),)
+        return (_triangular(matrix, right, not upper, 0, unit, left) if right.size else right.copy(),)
 
     return each(np, one, (a, 2), (b, 2))[0]
+
+
+def _apart(a: Any, b: Any) -> bool:
+    """Whether it is worth to take a system of equations apart: Note [One thread]."""
+    return len(a) > BLOCK and min(b.shape) > BLOCK and threads.limit() > 1
+
+
+def _triangular(a: Any, b: Any, lower: bool, trans: int, unit: bool, left: bool = True) -> Any:
+    """The X with ``op(a) X = b`` (``X op(a) = b``) for one triangular matrix; op: 0 as it is, 1 transposed, 2 adjoint."""
+    if a.flags.c_contiguous and trans < 2:  # its transpose lies as LAPACK wants it
+        a, lower, trans = a.T, not lower, 1 - trans
+    if not _apart(a, b):
+        return routine("trsm", a)(1, a, b, side=not left, lower=lower, trans_a=trans, diag=unit)
+    if not left:
+        return by_columns(cpu, _triangular(a, b.T, lower, 1 - trans, unit).T)
+    first, last = slice(len(a) // 2), slice(len(a) // 2, None)
+    if lower == (trans > 0):
+        first, last = last, first
+    between = a[last, first] if trans == 0 else a[first, last].T if trans == 1 else turned(a[first, last])
+    x = cpu.empty(b.shape[::-1], b.dtype).T
+    x[first] = _triangular(a[first, first], b[first], lower, trans, unit)
+    x[last] = _triangular(a[last, last], b[last] - between.dot(x[first]), lower, trans, unit)
+    return x
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
@@ -239,7 +484,7 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
     small = min(a.shape[-2:])
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
-        found = cpu.zeros((rows, right.shape[1]), matrix.dtype)
+        found = cpu.zeros((right.shape[1], rows), matrix.dtype).T
         rank, values = 0, cpu.zeros(small, matrix.real.dtype)
         if driver == "gels" and found.size:
             found[: len(right)] = right

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from .fast import F32, F64, LARGE, available, loops, plain
+from .fast import LARGE, loops, plain, suits
 
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
 #: Rows from this length on are added up by all threads, if they are few.
@@ -32,17 +32,11 @@ class Seen(NamedTuple):
         return found if keepdims else found.squeeze(axes)
 
 
-def _suits(x: Any) -> bool:
-    """Whether there are loops for an array: a large one of NumPy's, of floats."""
-    kind = x.dtype
-    return x.__class__ is numpy.ndarray and (kind is F32 or kind is F64) and x.size >= LARGE and available()
-
-
 def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
     """``x`` as (outer, many, inner); None if it is not NumPy's, not of floats, or the axes lie apart."""
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
-    if not _suits(x):
+    if not suits(x.size, x):
         return None
     if len(axes) == 1 and axes[0] >= 0 and x.flags.carray:
         axis, shape = axes[0], x.shape
@@ -143,7 +137,7 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 def _line(x: Any) -> Any:
     """All elements as a line, in the order of memory; None if that is not possible."""
-    if _suits(x) and x.flags.carray:
+    if suits(x.size, x) and x.flags.carray:
         return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
     return None if view is None else view.array.reshape(-1)
@@ -154,15 +148,17 @@ def total(x: Any) -> Any:
     line = _line(x)
     if line is None:
         return None
-    sums = numpy.empty(-(-line.size // STRETCH))
-    loops("reduce").total(line, sums)
-    return x.dtype.type(numpy.add.reduce(sums))
+    return x.dtype.type(loops("reduce").total(line, numpy.empty(-(-line.size // STRETCH))))
 
 
 def _total_of_squares(line: Any, centre: Any) -> Any:
-    sums = numpy.empty(-(-line.size // STRETCH))
-    loops("reduce").total_of_squares(line, centre, sums)
-    return numpy.add.reduce(sums)
+    return loops("reduce").total_of_squares(line, centre, numpy.empty(-(-line.size // STRETCH)))
+
+
+def total_of_squares(x: Any) -> Any:
+    """The sum of the squares of all elements."""
+    line = _line(x)
+    return None if line is None else x.dtype.type(_total_of_squares(line, x.dtype.type(0)))
 
 
 def product(x: Any) -> Any:
@@ -173,6 +169,58 @@ def product(x: Any) -> Any:
     products = numpy.empty(-(-line.size // STRETCH))
     loops("reduce").product(line, products)
     return x.dtype.type(numpy.multiply.reduce(products))
+
+
+def products(x: Any, axis: int, keepdims: bool) -> Any:
+    """The products along the last axis in memory."""
+    view = seen(x, (axis,))
+    if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8:
+        return None
+    found = numpy.empty(view.array.shape[0], x.dtype)
+    loops("reduce").product_rows(view.array.reshape(view.array.shape[:2]), found)
+    return view.put_back(found, (axis,), keepdims)
+
+
+def products_of_others(x: Any, axis: int) -> Any:
+    """For each element the product of the others along the last axis in memory."""
+    view = seen(x, (axis,))
+    if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8 or view.back is not None:
+        return None
+    out = numpy.empty(x.shape, x.dtype)
+    form = view.array.shape[:2]
+    loops("reduce").products_of_others(view.array.reshape(form), out.reshape(form))
+    return out
+
+
+#: From so many elements on several threads find the largest sooner than NumPy, which runs many lanes side by side.
+MANY = 1 << 18
+
+
+def largest_of_all(x: Any, sign: int = 1) -> Any:
+    """The largest of all elements; the smallest for a ``sign`` of -1. nan if there is one."""
+    line = _line(x) if x.size >= MANY else None
+    if line is None:
+        return None
+    return x.dtype.type(
+        loops("reduce").largest_of_all(line, x.dtype.type(sign), numpy.empty(-(-line.size // STRETCH), x.dtype))
+    )
+
+
+def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
+    """For each element one over how many are equal to their ``top`` (of size 1 along ``axes``), or 0."""
+    x, top = plain(x), plain(top)
+    if not suits(x.size, x) or not x.flags.carray or top.dtype != x.dtype:
+        return None
+    out, loop = numpy.empty(x.shape, x.dtype), loops("reduce")
+    if len(axes) == x.ndim:
+        counts = numpy.empty(-(-x.size // STRETCH), numpy.int64)
+        loop.share_of_all(x.reshape(-1), x.dtype.type(top.item()), counts, out.reshape(-1))
+    elif axes in ((-1,), (x.ndim - 1,)) and top.size * x.shape[-1] == x.size >= 8 * x.shape[-1]:
+        form = (-1, x.shape[-1])
+        loop.share_of_rows(x.reshape(form), numpy.ascontiguousarray(top).reshape(-1), out.reshape(form))
+    else:
+        return None
+    return out
 
 
 def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any:
@@ -231,7 +279,7 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
     """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
-    if not _suits(x):
+    if not suits(x.size, x):
         return None
     found = []
     for array in map(plain, (x, *others)):
@@ -247,14 +295,24 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
 
 
 def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
-    """What the loop ``name`` makes of each row, if ``axis`` is the last: ``others`` are given to it before ``x``."""
-    if axis not in (-1, x.ndim - 1):
-        return None
+    """What the loop ``name`` makes of each row, if ``axis`` is the last, or of each column (``name_columns``).
+
+    ``others`` are given to it before ``x``.
+    """
+    last = axis in (-1, x.ndim - 1)
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
     if given is None:
         return None
     out = numpy.empty(x.shape, x.dtype)
-    getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+    if last:
+        getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+        return out
+    axis %= x.ndim
+    form = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if form[2] < 16:
+        return None
+    lines = [(each if each.shape else numpy.broadcast_to(each, x.shape).copy()).reshape(form) for each in given]
+    getattr(loops("rows"), f"{name}_columns")(*lines[1:], lines[0], out.reshape(form))
     return out
 
 
@@ -273,11 +331,16 @@ __all__ = [
     "by_rows",
     "rows",
     "largest",
+    "largest_of_all",
+    "products",
+    "products_of_others",
+    "share_of_extreme",
     "product",
     "running",
     "seen",
     "squares",
     "summed",
     "total",
+    "total_of_squares",
     "where_largest",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from contextlib import closing
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -22,13 +22,18 @@ from .fast import LARGE, available, loops
 Array = Any
 Draws = Generator[float, None, None]
 F16, F32, F64 = numpy.dtype("f2"), numpy.dtype("f4"), numpy.dtype("f8")
-BF16 = numpy.dtype(ml_dtypes.bfloat16)
+BF16, I64 = numpy.dtype(ml_dtypes.bfloat16), numpy.dtype(numpy.int64)
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 _SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 5024, 5040
 
 
 WORDS = 624  # what the generator makes at a time
+AHEAD = 8 * WORDS  # how many words are drawn ahead
+REMEMBERED = 64 * WORDS  # how far back the last place may be that is known for certain
+STRETCH = 1024  # of how many of them a table is made
+NO_WORDS = numpy.zeros(0, numpy.uint64)
+NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class Maker:
@@ -46,36 +51,51 @@ class Maker:
 class Stream:
     """The state of one generator: the words of MT19937 and the normal kept for the next call.
 
-    What is left of the words that the generator makes at a time is drawn at once, and what a distribution makes of them
-    calculated at once when it is first asked for: few numbers are then a part of a table.
+    Words are drawn ahead, several times what the generator makes at a time, and what a distribution makes of the next
+    stretch of them is calculated at once when it is first asked for: few numbers are then a part of a table.
     """
+
+    __slots__ = ("_known", "_made", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept")
+
+    _made: Any
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.seed_with(seed)
 
-    @cached_property
+    @property
     def _engine(self) -> Any:
         """NumPy's MT19937, made at the first draw: importing ``numpy.random`` takes longer than the rest of us."""
-        engine = numpy.random.MT19937(0)
-        engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
-        return engine
+        made = self._made
+        if made is None:
+            made = self._made = numpy.random.MT19937(0)
+            made._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        return made
 
     def seed_with(self, seed: int) -> None:
         """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
-        self.__dict__.pop("_engine", None)
+        self._made = None
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
         self.kept: float | None = None
-        self._look_ahead(WORDS)
+        self._known: tuple[Array, int] | None = None
+        self._passed, self._words = 0, NO_WORDS
+        self._go_on(NO_WORDS, 0)
 
-    def _look_ahead(self, position: int) -> None:
-        """Draw the words from ``position`` on to the end of those that were made together."""
-        self._position, self._tables = position, dict[Maker, tuple[int, Array]]()
-        self._words = numpy.zeros(WORDS, numpy.uint64)
-        if position < WORDS:
-            self._words[position:] = self._engine.random_raw(WORDS - position)
+    def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
+        """Go on at a position of ``words``; ``known``: key and position of the generator before the first of them."""
+        self._passed = 0 if known else self._passed + len(self._words)
+        self._known = known or self._known
+        self._words, self._position = words, position
+        self._tables = dict[Maker, tuple[int, int, Array]]()
+
+    def _draw_ahead(self) -> None:
+        """Draw many words. To ask the generator where it is takes as long, and is done once in a while."""
+        known = None
+        if self._known is None or self._passed > REMEMBERED:
+            known = self._engine.state["state"]["key"], WORDS
+        self._go_on(self._engine.random_raw(AHEAD), 0, known)
 
     def words(self, count: int) -> Array:
         """``count`` draws of 32 bits, as uint64 (not to be written to)."""
@@ -84,24 +104,26 @@ class Stream:
             self.fresh = False
         if (many := self.many_words(count)) is not None:
             return many.astype(numpy.uint64)
-        if end <= WORDS:
+        if end <= len(self._words):
             self._position = end
             return self._words[start:end]
-        more = end - WORDS
+        left, more = self._words[start:], end - len(self._words)
+        if more <= AHEAD:
+            self._draw_ahead()
+            self._position = more
+            return numpy.concatenate([left, self._words[:more]])
         drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
-        found = numpy.concatenate([self._words[start:], drawn[:more]])
-        self._words, self._tables = drawn[-WORDS:].copy(), {}
-        self._position = (more - 1) % WORDS + 1
-        return found
+        self._go_on(drawn[-WORDS:].copy(), (more - 1) % WORDS + 1, (self._engine.state["state"]["key"], 0))
+        return numpy.concatenate([left, drawn[:more]])
 
     def many_words(self, count: int) -> Array | None:
         """As :meth:`words`, as uint32 and by a compiled loop; None for few, or where there is no compiler."""
         if count < LARGE or not available():
             return None
-        left = WORDS - self._position
+        left = len(self._words) - self._position
         more = -(-(count - left) // WORDS) * WORDS
         state = self._engine.state
-        if state["state"]["pos"] != WORDS:
+        if state["state"]["pos"] != WORDS or more <= 0:
             return None
         found = numpy.empty(left + more, numpy.uint32)
         found[:left] = self._words[self._position :]
@@ -109,27 +131,28 @@ class Stream:
         loops("draws").words(key, found[left:])
         state["state"]["key"] = key
         self._engine.state = state
-        self._words, self._tables = found[-WORDS:].astype(numpy.uint64), {}
-        self._position, self.fresh = (count - left - 1) % WORDS + 1, False
+        self._go_on(found[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
+        self.fresh = False
         return found[:count]
 
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
-        start = self._position
-        end = start + count * maker.each
-        if end > WORDS or not count:
-            if maker.loop and (words := self.many_words(count * maker.each)) is not None:
+        start, each = self._position, maker.each
+        words = count * each
+        end = start + words
+        if end > len(self._words) or words > STRETCH or not count:
+            if maker.loop and (many := self.many_words(words)) is not None:
                 out = numpy.empty(count, maker.dtype)
-                getattr(loops("draws"), maker.loop)(words, out)
+                getattr(loops("draws"), maker.loop)(many, out)
                 return out
-            return maker.make(self.words(count * maker.each))
-        begun, table = self._tables.get(maker, (WORDS, None))
-        if table is None or begun > start or (start - begun) % maker.together:
-            whole = (WORDS - start) // maker.together * maker.together
-            begun, table = start, maker.make(self._words[start : start + whole])
-            self._tables[maker] = begun, table
+            return maker.make(self.words(words))
+        begun, last, table = self._tables.get(maker, NO_TABLE)
+        if end > last or begun > start or (start - begun) % maker.together:
+            last = start + min(STRETCH, len(self._words) - start) // maker.together * maker.together
+            begun, table = start, maker.make(self._words[start:last])
+            self._tables[maker] = begun, last, table
         self._position, self.fresh = end, False
-        first = (start - begun) // maker.each
+        first = start - begun if each == 1 else (start - begun) // each
         return table[first : first + count]
 
     def singles(self, count: int) -> Array:
@@ -143,7 +166,7 @@ class Stream:
     def one_by_one(self) -> Generator[float, None, None]:
         """Uniform float64 in [0, 1) as numbers of Python's; to be closed, which gives back what has not been taken."""
         while True:
-            count = max((WORDS - self._position) // 2, 1)
+            count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
             drawn = self.doubles(count).tolist()
             taken = 0
             try:
@@ -155,17 +178,27 @@ class Stream:
 
     def state(self) -> Array:
         """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
-        state = self._engine.state["state"]
-        position = self._position
+        key, position = self._state()
         raw = numpy.zeros(STATE_BYTES, numpy.uint8)
         raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
         raw[_LEFT_AT:_NEXT_AT].view(numpy.int32)[:] = (1 if self.fresh else 625 - position, 1)
         raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0] = 0 if self.fresh else position
-        raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64)[:] = state["key"]
+        raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64)[:] = key
         if self.kept is not None:
             raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0] = self.kept
             raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0] = 1
         return raw
+
+    def _state(self) -> tuple[Array, int]:
+        """The generator's own state, as if no words had been drawn ahead, and how many of its group are used."""
+        if self._known is None:
+            return self._engine.state["state"]["key"], WORDS
+        again = numpy.random.MT19937(0)
+        key, position = self._known
+        again.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
+        again.random_raw(self._passed + self._position, output=False)
+        state = again.state["state"]
+        return state["key"], state["pos"]
 
     def set_state(self, raw: Array) -> None:
         """Take over a state that :meth:`state` or PyTorch gave."""
@@ -183,10 +216,9 @@ class Stream:
         key = raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64).astype(numpy.uint32)
         self.initial_seed = int(raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0])
         self.fresh = left == 1 and position == 0
-        self._engine.state = {
-            "bit_generator": "MT19937", "state": {"key": key, "pos": 624 if left == 1 else position},
-        }  # fmt: skip
-        self._look_ahead(624 if left == 1 else position)
+        position = WORDS if left == 1 else position
+        self._engine.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
+        self._go_on(self._engine.random_raw(WORDS - position), 0, (key, position))
         valid = int(raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0])
         self.kept = float(raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0]) if valid else None
 
@@ -208,7 +240,14 @@ def _pairs(words: Array) -> Array:
     """Standard normals in double precision, two of each two doubles."""
     draws = _doubles(words)
     angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
-    return numpy.stack([radii * numpy.cos(angles), radii * numpy.sin(angles)], 1).ravel()
+    out = numpy.empty((len(radii), 2))
+    numpy.multiply(radii, numpy.cos(angles), out[:, 0])
+    numpy.multiply(radii, numpy.sin(angles), out[:, 1])
+    return out.ravel()
+
+
+def _short_pairs(words: Array) -> Array:
+    return _pairs(words).astype(F32)
 
 
 def _blocks(words: Array, dtype: Any) -> Array:
@@ -228,15 +267,22 @@ def _blocks(words: Array, dtype: Any) -> Array:
 
 
 SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
-PAIRS = Maker(_pairs, 2, 4)
+PAIRS, SHORT_PAIRS = Maker(_pairs, 2, 4), Maker(_short_pairs, 2, 4)
 BLOCKS = {
     F32: Maker(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
     F64: Maker(partial(_blocks, dtype=F64), 2, 32),
 }
 
 
-def _count(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)
+_count = math.prod
+
+
+def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
+    """Numbers of a kind, in memory of their own."""
+    found = stream.numbers(shape[0] if len(shape) == 1 else math.prod(shape), maker)
+    if len(shape) != 1:
+        found = found.reshape(shape)
+    return found if found.size * maker.each > STRETCH else found.copy()
 
 
 def _is_double(dtype: Any) -> bool:
@@ -246,9 +292,7 @@ def _is_double(dtype: Any) -> bool:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        count = _count(shape)
-        found = stream.singles(count).reshape(shape)
-        return found if count > WORDS else found.copy()
+        return few(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -279,10 +323,11 @@ def normal(
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # what is most common
         if count < 16 or not blocks:
+            if stream.kept is None and not count % 2:
+                return few(stream, shape, SHORT_PAIRS)
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
         if not count % 16:
-            numbers = stream.numbers(count, BLOCKS[F32]).reshape(shape)
-            return numbers if count > WORDS else numbers.copy()
+            return few(stream, shape, BLOCKS[F32])
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
@@ -324,6 +369,11 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
     return x if mean == 0 and std == 1 else x * x.dtype.type(std) + x.dtype.type(mean)
 
 
+@lru_cache(maxsize=8)
+def _remainders(span: int) -> Maker:
+    return Maker(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
+
+
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
@@ -331,6 +381,9 @@ def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high:
         found = numpy.empty(shape, numpy.int64)
         loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
         return found.astype(dtype, copy=False)
+    if 0 < span < 2**28 and 0 <= low < 2**62 and dtype is I64:
+        found = few(stream, shape, _remainders(span))
+        return numpy.add(found, low, found) if low else found
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)
@@ -387,9 +440,8 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
         return found
     order = list(range(count))
     if count > 1:
-        steps = (stream.words(count - 1) % numpy.arange(count, 1, -1, dtype=numpy.uint64)).tolist()
-        for here, step in enumerate(steps):
-            there = here + step
+        for here, word in enumerate(stream.words(count - 1).tolist()):
+            there = here + word % (count - here)
             order[here], order[there] = order[there], order[here]
     return numpy.asarray(order, dtype=dtype)
 

@@ -5,8 +5,9 @@
 from typing import Any
 
 from ..core.absent import absent, listed
-from . import functional, init, modules, parameter, utils
+from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 
@@ -30,7 +31,7 @@ def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules", "parameter",
-    "utils", "factory_kwargs",
+    "utils", "factory_kwargs", "parallel", "DataParallel",
 ]  # fmt: skip
 __all__ += [_name for _name in modules.__all__ if _name != "utils"]
 __getattr__, __dir__ = absent(__name__, {"attention": "attention", "grad": "grad"}), listed(globals())

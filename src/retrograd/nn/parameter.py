@@ -169,6 +169,10 @@ class UninitializedTensorMixin(Interpreted):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
+    def described(self) -> tuple[Any, tuple[Any, ...]]:
+        """How a checkpoint, PyTorch's as well, makes it again."""
+        return type(self), (self.requires_grad,)
+
 
 def _refused(name: str) -> ValueError:
     return ValueError(

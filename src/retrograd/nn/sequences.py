@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ..core.borrowed import Borrowed
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
 from ..ops.create import empty_like
@@ -29,7 +30,7 @@ class PackedSequence_(NamedTuple):
     unsorted_indices: Tensor | None
 
 
-class PackedSequence(PackedSequence_):
+class PackedSequence(Borrowed, PackedSequence_):
     """Sequences without padding: ``data`` has first all first elements, then all second ones of those that go on, …
 
     ``batch_sizes`` says how many sequences have each step; ``sorted_indices`` in which order the sequences lie (longest
@@ -57,9 +58,6 @@ class PackedSequence(PackedSequence_):
                 "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
-
-    def __reduce__(self) -> Any:
-        return _packed, tuple(self)
 
     def _changed(self, change: Any) -> PackedSequence:
         """With other data and indices, or itself if the data did not change."""
@@ -109,11 +107,6 @@ def _casting(name: str) -> Any:
 
 for _name in ("double", "float", "half", "long", "int", "short", "char", "byte"):
     setattr(PackedSequence, _name, _casting(_name))
-
-
-def _packed(*fields: Any) -> PackedSequence:
-    """A packed sequence from what a pickle holds."""
-    return PackedSequence(*fields)
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

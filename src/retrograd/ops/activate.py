@@ -506,6 +506,10 @@ def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> 
             return large
         density = np.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
         return grad_output * (_cdf(np, self) + self * density)
+    if self.size >= LARGE:
+        large = looped("gelu_by_tanh_backward", grad_output, self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        if large is not None:
+            return large
     square = self * self
     t = np.tanh(ROOT * self * (1 + CUBIC * square))
     return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (ROOT * (1 + 3 * CUBIC * square)))
@@ -532,6 +536,10 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
     if _exact(approximate):
         large = looped("gelu", self) if self.size >= LARGE else None
         return self * _cdf(np, self) if large is None else large
+    if self.size >= LARGE:
+        large = looped("gelu_by_tanh", self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        if large is not None:
+            return large
     return 0.5 * self * (1 + np.tanh(ROOT * self * (1 + CUBIC * self * self)))
 
 

@@ -193,8 +193,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: 
     tensor([ 3, -4])
     """
     if rounding_mode is _NOT_GIVEN:
-        return div_true(input, other, out=out)
-    return _rounding(rounding_mode)(input, other, out=out)
+        return div_true(input, other)
+    return _rounding(rounding_mode)(input, other)
 
 
 def _rounding(mode: str | None) -> Any:
@@ -217,7 +217,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -
 @surface()
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Quotient, element by element; integers are divided as floats."""
-    return div_true(input, other, out=out)
+    return div_true(input, other)
 
 
 @surface(function=False)
@@ -278,8 +278,8 @@ def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     tensor([1, 1])
     """
     if not isinstance(input, Tensor):
-        return remainder_of_number(input, other, out=out)
-    return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other, out=out)
+        return remainder_of_number(input, other)
+    return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other)
 
 
 @surface(function=False)
@@ -320,7 +320,7 @@ def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     tensor([-1,  1])
     """
     check_first("fmod", input, other)
-    return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other, out=out)
+    return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other)
 
 
 @surface(function=False)
@@ -456,7 +456,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
     tensor([ 0.5000, 15.0000])
     """
-    return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight, out=out)
+    return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight)
 
 
 @surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.where import RAISE
 from ..kernels.fast import LARGE
+from ..kernels.spread import MANY
 from .operation import arguments
 
 INLINE, FIRST = "inline", "first"
@@ -150,8 +151,8 @@ class Text:
             self.values = {each: f"default_{each}" if public == OPERATOR else each for each in op.params}
             given = ", ".join(self.names) + ("," if self.count == 1 else "")
             params = ", ".join(self.values.values()) + ("," if op.params else "")
-            self.takes_out = public not in ("method", OPERATOR) and not over
-            self.slow = f"return slow(op, ({given}), ({params}), {'out' if self.takes_out else 'None'})"
+            self.takes_out = public == "function" and not over
+            self.slow = f"return slow(op, ({given}), ({params}))"
         else:
             self.names = list(front.operands)
             self.values = front.values()
@@ -164,12 +165,10 @@ class Text:
         """The first line, and lines that leave to the readable way what is no common call by its arguments."""
         lines, front = [f"def caller({self.signature()}):"], self.front
         if front is None:
-            if self.public and self.public != OPERATOR:
-                lines.append(
-                    f"    if {'rest or out is not None' if self.takes_out else 'rest'}: {self.slow[:-1]}, rest)"
-                )
-            elif self.takes_out:
-                lines.append(f"    if out is not None: {self.slow}")
+            if self.takes_out:
+                lines.append(f"    if rest or out is not None: {self.slow[:-1]}, rest, out)")
+            elif self.public and self.public != OPERATOR:
+                lines.append(f"    if rest: {self.slow[:-1]}, rest)")
             return lines
         if self.public and self.public != OPERATOR and not (front.spread and front.named):
             more = [each for each, own in (("rest", front.spread), ("unknown", front.named)) if not own]
@@ -182,7 +181,7 @@ class Text:
         return lines
 
     def signature(self) -> str:
-        """The parameters: those of a front's surface, or an operation's tensors, parameters and ``out``.
+        """The parameters: those of a front's surface, or an operation's tensors and parameters, for users with ``out``.
 
         A public caller takes any number of arguments, so that it is us who say what is wrong with them.
         """
@@ -195,7 +194,7 @@ class Text:
         unset = "=MISSING" if self.public else ""
         parts = [f"{each}=default_{each}" if each in of.defaults else each + unset for each in every]
         spread = f"*{of.spread}" if self.front and of.spread else "*rest" if self.public else "*"
-        if spread != "*" or positional < len(every) or self.takes_out:
+        if spread != "*" or positional < len(every):
             parts.insert(positional, spread)
         if self.front and (of.named or self.public):
             parts.append(f"**{of.named or 'unknown'}")
@@ -312,6 +311,8 @@ class Text:
             if op.large is not None:
                 done = f"({done} if _a0.size < {LARGE} else {done.replace('ufunc', 'large', 1)})"
             return "", done + (f" if {plain} else {call}" if plain else "")
+        if op.kind == "pointwise":
+            call = f"({call} if _a0.size < {MANY} else {call.replace('kernel', 'stretched', 1)})"
         if op.inline is None:
             return "", call
         guard, inlined = (self.said(each) for each in op.inline[:2])

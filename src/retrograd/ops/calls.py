@@ -1,7 +1,6 @@
 """Running an operation the readable way: whatever is not the common case that generated callers serve.
 
-Operands are checked and converted, the kernel is called, its result wrapped and recorded; in place and into a given
-tensor likewise.
+Operands are checked and converted, the kernel is called, its result wrapped and recorded; in place likewise.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
-from ..core.where import warn
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
 from .saved import in_order, packed_class
 
 
-def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, first: int = 1) -> Any:
+def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
     """Run ``op``: check and convert operands, call the kernel, wrap and record the results.
 
     ``first``: how errors count the first operand (0 in methods).
@@ -35,11 +33,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
         tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
-            if out is not None:
-                raise special.refuse_out(op.shown)
             return special.process(op, tensors, params, False)
-    if out is not None:
-        return write_out(op, tensors, params, out)
     arrays, result = run(op, tensors, params)
     edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors])
     if op.kind == "view":
@@ -53,17 +47,17 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any =
     return outs if isinstance(result, tuple) else outs[0]
 
 
-def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """``apply`` for a method."""
-    return apply(op, tensors, params, out, 0)
+    return apply(op, tensors, params, 0)
 
 
-def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """``apply`` for an operator: NotImplemented for operands of foreign classes."""
-    return apply(op, tensors, params, out) if all(map(belongs, tensors)) else NotImplemented
+    return apply(op, tensors, params) if all(map(belongs, tensors)) else NotImplemented
 
 
-def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """``apply_operator`` for ``==`` and ``!=``, which take NumPy arrays too: NumPy asks us and not the other way round."""
     taken = tuple(wrap(each) if isinstance(each, numpy.ndarray) else each for each in tensors)
     return apply_operator(op, taken, params)
@@ -72,8 +66,8 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], o
 def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
     """``apply`` for the operator ``name``, of which a foreign class may say by ``__torch_function__`` what it gives."""
 
-    def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
-        result = apply(op, tensors, params, out)
+    def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+        result = apply(op, tensors, params)
         return overridden(name, tensors) if result is NotImplemented else result
 
     return slow
@@ -373,7 +367,7 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
     return outs if isinstance(result, tuple) else outs[0]
 
 
-# --- In place, and into a given tensor ------------------------------------------------------------------------------
+# --- In place -----------------------------------------------------------------------------------------------------
 
 
 def bare(x: Any) -> bool:
@@ -391,12 +385,12 @@ def at_hand(x: Any) -> bool:
     return x._array.base is None or 0 not in x._array.strides  # of which elements might meet
 
 
-def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Tensor:
+def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
     """:func:`modify` for a function of the table."""
     return modify(op, tensors, params)
 
 
-def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any = None) -> Any:
+def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """:func:`modify` for an operator: NotImplemented for operands of foreign classes."""
     return modify(op, tensors, params) if all(map(belongs, tensors)) else NotImplemented
 
@@ -449,56 +443,6 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
             f"result type {dtypes.scalar_name(source)} can't be cast to the desired output type "
             f"{dtypes.scalar_name(target)}"
         )
-
-
-def write_out(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], out: Any) -> Any:
-    """Run ``op`` and write its result (or results) into ``out``."""
-    outs = out if isinstance(out, tuple) else (out,)
-    special = innermost(outs)
-    if special is not None:
-        raise special.refuse_out(op.shown)
-    graded = op.has_rules and op.result is None
-    if graded and recording() and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *outs)):
-        raise RuntimeError(
-            f"{op.shown}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad. Remedy: take the result as it is returned, or call it under torch.no_grad()."
-        )
-    _, result = run(op, tensors, params)
-    results = result if isinstance(result, tuple) else (result,)
-    if len(outs) != len(results):
-        raise TypeError(f"expected tuple of {len(results)} elements but got {len(outs)}")
-    for each, target in zip(results, outs, strict=True):
-        if not isinstance(target, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind_of(target)}")
-        check_cast(dtypes.of(each.dtype), target.dtype)
-        check_in_place(target, False)
-        if op.kind == "pointwise":
-            check_partial_overlap(target, tensors)
-            if any(operand is target for operand in tensors):  # what is read is not resized
-                _check_shape(target, each.shape)
-    for each, target in zip(results, outs, strict=True):
-        write_array(target, each)
-    return out
-
-
-def write_array(target: Tensor, array: Any) -> None:
-    """Write ``array`` into ``target``, which takes its shape (with torch's warning if it held something else)."""
-    if target._array.shape != array.shape:
-        if target._array.size:
-            warn_of_resizing(target, array.shape)
-        target._array = resized(target._array, array.shape)
-    target._array[...] = array
-    bump(target)
-
-
-def warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Warn that an output which held something takes another shape."""
-    warn(
-        f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
-        f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
-        "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing "
-        "it, inplace, to zero elements with t.resize_(0).",
-    )
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:

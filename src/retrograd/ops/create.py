@@ -12,13 +12,13 @@ from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.node import AccumulateGrad
+from ..core.size import Size
 from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
-from ..core.views import bump
 from ..kernels.fast import LARGE
 from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
 from .interpret import spread_as
-from .promote import common_dtype, storable
+from .promote import PLAIN, common_dtype, storable
 from .table import surface
 
 
@@ -42,6 +42,20 @@ def place_of(device: Any) -> Any:
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.module_for(devices.as_device(device))
+
+
+def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
+    if len(given) == 1 and given[0].__class__ is not int:
+        (given,) = given
+        if given.__class__ is not tuple and given.__class__ is not Size:
+            return None
+    elif not given:
+        return None
+    for each in given:
+        if each.__class__ is not int or each < 0:
+            return None
+    return None if devices.asked and devices.get_default_device() is not devices.CPU else given
 
 
 def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
@@ -94,21 +108,6 @@ def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     return dtypes.as_dtype(value).numpy
 
 
-def into(out: Tensor | None, array: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A fresh tensor of ``array``, or ``out`` overwritten with it; ``dtype``: what the user asked for."""
-    if out is None:
-        return made(array, requires_grad)
-    asked = out.dtype if dtype is None else dtypes.as_dtype(dtype)
-    if asked is not out.dtype:
-        names = dtypes.scalar_name(asked), dtypes.scalar_name(out.dtype)
-        raise RuntimeError(f"dtype {names[0]} does not match dtype of out parameter ({names[1]})")
-    if out._array.shape != array.shape:
-        out._array = devices.module_of(out._array).empty(array.shape, out._array.dtype)
-    out._array[...] = array
-    bump(out)
-    return out
-
-
 def number_of(value: Any) -> Any:
     """A number that may be given as a 0-d tensor or as one of NumPy's."""
     return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
@@ -118,11 +117,11 @@ def number_of(value: Any) -> Any:
 
 
 def _filled(
-    name: str, size: tuple[int, ...], fill: Any, out: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
+    name: str, size: tuple[int, ...], fill: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
-    kind = dtype_of(name, dtype, None if out is None else out.dtype)
+    kind = dtype_of(name, dtype)
     np = place_of(device)
     if fill.__class__ is int and fill == 0:
         array = np.zeros(size, kind)
@@ -133,12 +132,29 @@ def _filled(
             array.fill(value)
         else:
             fill_large(array, value)
-    if out is not None:
-        return into(out, array, dtype)
     return wrap(array) if requires_grad is False else made(array, requires_grad)
 
 
-@surface(method=False)
+def _commonly_filled(fill: int | None) -> Any:
+    """What ``zeros``, ``ones`` or ``empty`` comes to in the common way."""
+
+    def common(given: tuple[Any, ...]) -> Any:
+        size = plain_size(given)
+        if size is None:
+            return None
+        if fill == 0:
+            return numpy.zeros(size, dtypes.default.floating.numpy)
+        array = numpy.empty(size, dtypes.default.floating.numpy)
+        if fill is not None:
+            if array.size >= LARGE:
+                return None
+            array.fill(fill)
+        return array
+
+    return common
+
+
+@surface(method=False, common=_commonly_filled(0))
 def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -150,10 +166,10 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return _filled("zeros", sizes_of("zeros", shape, size), 0, out, dtype, layout, device, requires_grad)
+    return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
-@surface(method=False)
+@surface(method=False, common=_commonly_filled(1))
 def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -165,18 +181,16 @@ def ones(
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    return _filled("ones", sizes_of("ones", shape, size), 1, out, dtype, layout, device, requires_grad)
+    return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
-@surface(method=False)
+@surface(method=False, common=_commonly_filled(None))
 def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor of the given shape whose elements are whatever the memory held."""
     sizes = sizes_of("empty", shape, size)
-    if out is not None:
-        return into(out, numpy.empty(sizes, out._array.dtype), dtype)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     return made(_blank(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
@@ -245,7 +259,21 @@ def empty_permuted(
     return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
 
 
-@surface(method=False)
+def _commonly_full(size: Any, fill_value: Any) -> Any:
+    kind = FILLED.get(fill_value.__class__)
+    shape = None if kind is None else plain_size((size,))
+    if shape is None or math.prod(shape) >= LARGE:
+        return None
+    array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
+    array.fill(fill_value)
+    return array
+
+
+#: The dtypes of new tensors by what they are filled with.
+FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
+
+
+@surface(method=False, common=_commonly_full)
 def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -259,8 +287,8 @@ def full(
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
-    kind = dtypes.of_number(value) if dtype is None and out is None else dtype
-    return _filled("full", sizes_of("full", tuple(size), ()), value, out, kind, layout, device, requires_grad)
+    kind = dtypes.of_number(value) if dtype is None else dtype
+    return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -269,7 +297,7 @@ def scalar_tensor(
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
-    return _filled("scalar_tensor", (), number_of(s), None, dtype, layout, device, requires_grad)
+    return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
 
 
 @surface(method=False)
@@ -287,7 +315,7 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return into(out, place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), dtype, requires_grad)
+    return made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad)
 
 
 # -- Like another ----------------------------------------------------------------------------------------------------
@@ -320,9 +348,23 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
             array.fill(fill)
         return spread_as(input, made(array, requires_grad))
 
+    def common(input: Any) -> Any:
+        kind: Any = input.__class__
+        if kind not in PLAIN:
+            return None
+        array = input._array
+        if array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+            return None
+        if fill == 0:
+            return numpy.zeros(array.shape, array.dtype)
+        array = numpy.empty(array.shape, array.dtype)
+        if fill is not None:
+            array.fill(fill)
+        return array
+
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
-    return surface(method=False, name=name)(create_like)
+    return surface(method=False, name=name, common=common)(create_like)
 
 
 zeros_like = _like_function("zeros_like", 0, "Zeros with the shape, dtype and device of ``input``.")
@@ -358,7 +400,7 @@ def _new(create: Any, doc: str) -> None:
         if fill is None:
             found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
         else:
-            found = _filled(new.__name__, sizes, fill, None, kind, layout, place, requires_grad)
+            found = _filled(new.__name__, sizes, fill, kind, layout, place, requires_grad)
         return spread_as(input, found)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"

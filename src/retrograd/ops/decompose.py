@@ -16,7 +16,6 @@ from .factor import cholesky, qr
 from .interpret import Transformed
 from .matrices import (
     LinAlgError,
-    answer,
     array_of,
     at_least_matrix,
     block,
@@ -24,7 +23,6 @@ from .matrices import (
     diagonal_of,
     floating,
     implemented,
-    into,
     part,
     plus,
     real_part,
@@ -84,10 +82,9 @@ def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     if not self.size:
         return np.zeros(self.shape[:-1], self.real.dtype), lapack.by_columns(np, self)
     try:
-        values, vectors = np.linalg.eigh(self, UPLO)
+        return lapack.eigh(np, self, UPLO == "L", True)
     except np.linalg.LinAlgError:
         raise _no_convergence(self, "linalg.eigh") from None
-    return values, lapack.by_columns(np, vectors)
 
 
 def _no_convergence(x: Any, name: str) -> LinAlgError:
@@ -129,7 +126,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    return answer(_Eigh, eigh_block(input, _lower(UPLO)), out)
+    return _Eigh(eigh_block(input, _lower(UPLO)))
 
 
 @block("eigvalsh_block")
@@ -137,7 +134,12 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """The eigenvalues of Hermitian matrices, ascending."""
     square("linalg.eigh", self)
     implemented("linalg_eigh_cpu", self)
-    return np.linalg.eigvalsh(self, UPLO) if self.size else np.zeros(self.shape[:-1], self.real.dtype)
+    if not self.size:
+        return np.zeros(self.shape[:-1], self.real.dtype)
+    try:
+        return lapack.eigh(np, self, UPLO == "L", False)[0]
+    except np.linalg.LinAlgError:
+        raise _no_convergence(self, "linalg.eigh") from None
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
@@ -147,7 +149,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
         found = eigh_block(input, _lower(UPLO))[0]
     else:
         found = eigvalsh_block(input, _lower(UPLO))
-    return into(out, found)
+    return found
 
 
 # -- Eigenvalues of any matrices -------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     by_values, by_vectors = g
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
-        return F.solve_block(turned, columns(F, by_values) * turned, True, False)
+        return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
     products = F.matmul(turned, by_vectors)
     _invariant(F, products, EIGENVECTORS.format("linalg_eig"))
     lengths = real_part(F, diagonal_of(F, products))
@@ -190,7 +192,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
     if by_values is not None:
         inner = inner + with_diagonal(F, by_values)
-    return F.solve_block(turned, F.matmul(inner, turned), True, False)
+    return F.solve_block(turned, F.matmul(inner, turned), True, False)[0]
 
 
 eig_block.derivative(self=_eig_rule)
@@ -199,7 +201,7 @@ _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 def eig(input: Tensor, *, out: Any = None) -> Any:
     """Eigenvalues and eigenvectors (columns of length 1) of a square matrix, or of each of a batch; always complex."""
-    return answer(_Eig, eig_block(input), out)
+    return _Eig(eig_block(input))
 
 
 @block("eigvals_block")
@@ -211,13 +213,7 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
 
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """The eigenvalues of a square matrix, or of each of a batch; always complex."""
-    found: Tensor = eig_block(input)[0] if _wanted(input) else eigvals_block(input)
-    if out is not None and not out.is_complex():
-        raise RuntimeError(
-            f"torch.linalg.eigvals: Expected eigenvalues to be safely castable from {dtypes.scalar_name(found.dtype)} "
-            f"dtype, but got eigenvalues with dtype {dtypes.scalar_name(out.dtype)}"
-        )
-    return into(out, found)
+    return eig_block(input)[0] if _wanted(input) else eigvals_block(input)
 
 
 # -- Singular values -------------------------------------------------------------------------------------------------
@@ -227,8 +223,8 @@ def _check_svd(np: Any, x: Any) -> None:
     at_least_matrix("linalg.svd", x)
     floating("linalg.svd", x)
     implemented("linalg_svd_cpu", x)
-    finite = np.isfinite(x).all((-2, -1))
-    if not bool(finite.all()):
+    if not bool(np.isfinite(x).all()):
+        finite = np.isfinite(x).all((-2, -1))
         batch = f"(Batch element {int(np.argmin(finite.reshape(-1)))}): " if x.ndim > 2 else ""
         raise LinAlgError(
             f"linalg.svd: {batch}The algorithm failed to converge because the input matrix contained non-finite values."
@@ -241,8 +237,7 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
     _check_svd(np, self)
     if not self.size:
         return _no_svd(np, self, full)
-    u, s, vh = np.linalg.svd(self, full_matrices=full)
-    return lapack.by_columns(np, u), s, lapack.by_columns(np, vh)
+    return lapack.svd(np, self, full, True)
 
 
 def _no_svd(np: Any, x: Any, full: bool) -> Any:
@@ -314,7 +309,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     tensor([4., 3.])
     """
     _check_driver(driver)
-    return answer(_Svd, svd_block(A, full_matrices), out)
+    return _Svd(svd_block(A, full_matrices))
 
 
 @block("svdvals_block")
@@ -323,14 +318,14 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
     _check_svd(np, self)
     if not self.size:
         return np.zeros((*self.shape[:-2], min(self.shape[-2:])), self.real.dtype)
-    return np.linalg.svd(self, compute_uv=False)
+    return lapack.svd(np, self, False, False)[0]
 
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """The singular values of a matrix, or of each of a batch, descending."""
     _check_driver(driver)
     tensors("linalg_svdvals", A=A)
-    return into(out, svd_block(A, False)[1] if _wanted(A) else svdvals_block(A))
+    return svd_block(A, False)[1] if _wanted(A) else svdvals_block(A)
 
 
 _OldSvd = named("svd", ("U", "S", "V"))
@@ -352,7 +347,7 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
         u = input.new_zeros((*batch, n, n))
         v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
         found = u, s, v
-    return answer(_OldSvd, found, out)
+    return _OldSvd(found)
 
 
 # -- Of low rank, with random matrices (Halko, Martinsson and Tropp, 2009) --------------------------------------------

@@ -318,7 +318,7 @@ def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) ->
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
-    return renorm_block(input, *_renorm_arguments(input, p, dim, maxnorm), out=out)
+    return renorm_block(input, *_renorm_arguments(input, p, dim, maxnorm))
 
 
 @surface(function=False)

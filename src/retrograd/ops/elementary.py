@@ -156,16 +156,16 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     kind = exponent.__class__
     if kind is int or kind is float:
         if isinstance(input, Tensor) and input._array.dtype.kind not in ("biu" if kind is float else "b"):
-            return pow_scalar(input, exponent, out=out)
+            return pow_scalar(input, exponent)
     elif isinstance(exponent, Tensor):
         if isinstance(input, Tensor):
-            return pow_tensor(input, exponent, out=out)
+            return pow_tensor(input, exponent)
         target = dtypes.result_of(*operand_kinds(exponent), dtypes.of_number(input))
-        return pow_of_number(exponent.to(target), input, out=out)
+        return pow_of_number(exponent.to(target), input)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(exponent))
-    return pow_scalar(input.to(target), exponent, out=out)
+    return pow_scalar(input.to(target), exponent)
 
 
 @surface(function=False, quick=pow_scalar, guard="exponent.__class__ in NUMBERS", over=True)
@@ -183,7 +183,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
 @surface()
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent`` in double precision."""
-    return pow(*_in_double(input, exponent), out=out)
+    return pow(*_in_double(input, exponent))
 
 
 @surface(function=False)
@@ -222,8 +222,8 @@ def square_block(np: Any, self: Any, /) -> Any:
 def square(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The square, element by element; of booleans an integer."""
     if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
-        return square_block(input, out=out)
-    return pow(input, 2, out=out)
+        return square_block(input)
+    return pow(input, 2)
 
 
 @surface()
@@ -374,9 +374,15 @@ def atan(np: Any, self: Any, /) -> Any:
     return np.arctan(self)
 
 
+def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
+    """``x / (self**2 + other**2)``, and 0 where that is a division by 0, at a point that has no angle."""
+    square = self * self + other * other
+    return F.masked_fill_scalar(x / square, square == 0, 0)
+
+
 @pointwise(
-    lambda F, g, self, other: g * (other / (self * self + other * other)),
-    lambda F, g, self, other: g * (-self / (self * self + other * other)),
+    lambda F, g, self, other: g * _over_square(F, other, self, other),
+    lambda F, g, self, other: g * -_over_square(F, self, self, other),
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
@@ -599,10 +605,10 @@ polar_block.derivative(
 @surface(method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
     """Complex numbers of lengths ``abs`` and angles ``angle`` (radians), both float32 or both float64."""
-    check_parts("polar", ("abs", "angle"), (abs, angle), out)
+    check_parts("polar", ("abs", "angle"), (abs, angle))
     if abs.dtype is dtypes.float16:
         raise dtypes.unsupported("polar_cpu", abs.dtype.numpy)
-    return polar_block(abs, angle, out=out)
+    return polar_block(abs, angle)
 
 
 # -- Powers of two ---------------------------------------------------------------------------------------------------
@@ -639,7 +645,7 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 @surface()
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Mantissas between 1/2 and 1 and whole exponents: ``input = mantissa * 2 ** exponent``."""
-    return _Frexp(frexp_block(input, out=out))
+    return _Frexp(frexp_block(input))
 
 
 @op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
@@ -687,9 +693,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
     >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))
     tensor([16.0000,  1.5000])
     """
-    call = _ldexp_call(input, other)
-    _writable_ldexp(out)
-    return call(input, other, out=out)
+    return _ldexp_call(input, other)(input, other)
 
 
 @surface()

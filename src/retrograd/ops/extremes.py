@@ -45,6 +45,8 @@ same.derivative(self=lambda F, g: None, other=lambda F, g: None)
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     """For each element its share of an extreme: one over how many there are, or 0."""
+    if self.size >= LARGE and (found := large.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None:
+        return found
     mask = (self == top) | ((self != self) & (top != top))
     return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
 
@@ -73,8 +75,8 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
 
     def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        full = restored(F, out, self_shape, dim, keepdim)
-        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, full, dim)
+        top = restored(F, out, self_shape, dim, keepdim)
+        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, top, dim)
 
     made.derivative(self=rule)
     return made
@@ -89,6 +91,8 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_all", self.dtype)
+        if self.size >= LARGE and (found := large.largest_of_all(self, 1 if name == "max" else -1)) is not None:
+            return found
         return (np.maximum if name == "max" else np.minimum).reduce(self, axis=None)
 
     kernel.__name__ = name + "_all"
@@ -147,10 +151,10 @@ def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: A
     ) -> Any:  # fmt: skip
         dim = dim if other is None and axis is None else other if axis is None else axis
         if dim is None:
-            return whole(input, out=out)
+            return whole(input)
         if isinstance(dim, Tensor):
-            return pairwise(input, dim, out=out)
-        return result(along(input, dimension(dim, input._array.ndim), keepdim, out=out))
+            return pairwise(input, dim)
+        return result(along(input, dimension(dim, input._array.ndim), keepdim))
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = (
@@ -167,13 +171,13 @@ _extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
 @surface(quick=amax_block)
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The largest elements over ``dim`` (an int or several; all by default)."""
-    return amax_block(input, dim, keepdim, out=out)
+    return amax_block(input, dim, keepdim)
 
 
 @surface(quick=amin_block)
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The smallest elements over ``dim`` (an int or several; all by default)."""
-    return amin_block(input, dim, keepdim, out=out)
+    return amin_block(input, dim, keepdim)
 
 
 _Aminmax = named("aminmax", ("min", "max"))
@@ -182,7 +186,7 @@ _Aminmax = named("aminmax", ("min", "max"))
 @surface()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest elements, over all or along ``dim``."""
-    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim, out=out))
+    return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
 
 
 @op(
@@ -234,7 +238,7 @@ def _arg(name: str, what: str) -> None:
 
     def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
         at = None if dim is None else dimension(dim, input._array.ndim)
-        return block(input, at, keepdim, out=out)
+        return block(input, at, keepdim)
 
     surfaced.__name__ = surfaced.__qualname__ = "arg" + name
     surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
@@ -258,7 +262,7 @@ def _whether(name: str, ufunc: str, first: str, doc: str) -> None:
     block = op(function=False, method=False)(kernel)
 
     def surfaced(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None) -> Tensor:
-        return block(input, dim if axis is None else axis, keepdim, out=out)
+        return block(input, dim if axis is None else axis, keepdim)
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = doc
@@ -330,7 +334,7 @@ def _median(name: str, ignore_nan: bool) -> None:
     def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
         if dim is None:
             return whole_block(input)
-        return result(block(input, dimension(dim, input._array.ndim), keepdim, out=out))
+        return result(block(input, dimension(dim, input._array.ndim), keepdim))
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = "The lower median of all elements; with ``dim`` the medians along it and their indices."
@@ -375,4 +379,4 @@ mode_block.derivative(self=chosen_rule)
 @surface()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent elements along ``dim`` and their indices."""
-    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim, out=out))
+    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))

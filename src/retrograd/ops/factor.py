@@ -8,7 +8,6 @@ from ..core.tensor import Tensor, dimension
 from ..kernels import lapack
 from .matrices import (
     LinAlgError,
-    answer,
     at_least_matrix,
     block,
     columns,
@@ -18,7 +17,6 @@ from .matrices import (
     first_failure,
     floating,
     implemented,
-    into,
     padded,
     part,
     plus,
@@ -88,12 +86,12 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     """
     found, info = cholesky_ex_block(input, upper)
     _positive("linalg.cholesky", info._array)
-    return into(out, found)
+    return found
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """``cholesky`` and, as ``info``, the order of the minor that is not positive definite (0: none)."""
-    found = answer(_CholeskyEx, cholesky_ex_block(input, upper), out)
+    found = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
         _positive("linalg.cholesky_ex", found.info._array)
     return found
@@ -102,7 +100,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 @surface(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The triangular factor of a positive definite matrix, or of each of a batch."""
-    return into(out, cholesky_block(input, upper))
+    return cholesky_block(input, upper)
 
 
 # -- QR --------------------------------------------------------------------------------------------------------------
@@ -121,14 +119,11 @@ def qr_block(np: Any, self: Any, /, mode: str) -> Any:
     *batch, n, m = self.shape
     if not self.size:
         k = n if mode == "complete" else min(n, m)
-        q = np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
-        q, r = lapack.by_columns(np, q), np.zeros((*batch, k, m), self.dtype)
-    elif mode == "r":
-        q, r = self, np.linalg.qr(self, "r")
-    else:
-        q, r = np.linalg.qr(self, mode)
-        q = lapack.by_columns(np, q)
-    return np.zeros(0, self.dtype) if mode == "r" else q, lapack.by_columns(np, r)
+        q = np.zeros(0, self.dtype) if mode == "r" else np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
+        return q if mode == "r" else lapack.by_columns(np, q), lapack.by_columns(
+            np, np.zeros((*batch, k, m), self.dtype)
+        )
+    return lapack.qr(np, self, mode)
 
 
 def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
@@ -174,13 +169,13 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 
     ``mode``: ``reduced``, ``complete`` (square Q), or ``r`` (Q is empty).
     """
-    return answer(_LinalgQr, qr_block(A, mode), out)
+    return _LinalgQr(qr_block(A, mode))
 
 
 @surface(name="qr")
 def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Q with orthonormal columns and upper triangular R with ``input = Q R``; square Q unless ``some``."""
-    return answer(_Qr, qr_block(input, "reduced" if some else "complete"), out)
+    return _Qr(qr_block(input, "reduced" if some else "complete"))
 
 
 @block("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
@@ -199,7 +194,7 @@ _Geqrf = named("geqrf", ("a", "tau"))
 @surface()
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """The QR factorisation as LAPACK leaves it: R with reflectors below its diagonal, and their factors."""
-    return answer(_Geqrf, geqrf_block(input), out)
+    return _Geqrf(geqrf_block(input))
 
 
 # -- Products of reflectors ------------------------------------------------------------------------------------------
@@ -298,7 +293,7 @@ householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1)
 
 def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
     """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
-    return into(out, householder_block(input, tau))
+    return householder_block(input, tau)
 
 
 @surface()
@@ -345,7 +340,7 @@ def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
 ) -> Tensor:
     """``Q @ input3`` (``input3 @ Q`` if not ``left``) with the square Q of reflectors, or with its adjoint."""
-    return into(out, ormqr_block(input, input2, input3, left, transpose))
+    return ormqr_block(input, input2, input3, left, transpose)
 
 
 # -- LU --------------------------------------------------------------------------------------------------------------
@@ -441,13 +436,13 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     factors, pivots, info = lu_factor_block(A)
     _regular("linalg.lu_factor", info._array)
     found = (factors, pivots)
-    return answer(_LuFactor, found, out)
+    return _LuFactor(found)
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``lu_factor`` and, as ``info``, the place of the first zero pivot (0: none)."""
     _pivoting(pivot)
-    found = answer(_LuFactorEx, lu_factor_block(A), out)
+    found = _LuFactorEx(lu_factor_block(A))
     if check_errors:
         _regular("linalg.lu_factor_ex", found.info._array)
     return found
@@ -486,7 +481,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     _pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
     found = (exchanged, low, high)
-    return answer(_LinalgLu, found, out)
+    return _LinalgLu(found)
 
 
 @block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
@@ -521,7 +516,7 @@ def lu_unpack(
         )
     low, high, exchanged = lu_unpack_block(LU_data, LU_pivots, unpack_data, unpack_pivots)
     found = (exchanged, low, high)
-    return answer(_LuUnpack, found, out)
+    return _LuUnpack(found)
 
 
 _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
@@ -532,8 +527,6 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
     """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
     found = lu_factor_ex(A, pivot=pivot)
     given = tuple(found) if get_infos else tuple(found)[:2]
-    if out is not None:
-        given = tuple(into(a, b) for a, b in zip(out, given, strict=True))
     return _LuWithInfo(given) if get_infos else given
 
 
@@ -595,13 +588,13 @@ def lu_solve(
             "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
             f"{list(exchanged.shape)} instead"
         )
-    return into(out, lu_solve_block(LU, pivots, B, left, adjoint))
+    return lu_solve_block(LU, pivots, B, left, adjoint)
 
 
 @surface(name="lu_solve")
 def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
     """The X with ``A @ X = input`` from ``lu_factor(A)``."""
-    return lu_solve(LU_data, LU_pivots, input, out=out)
+    return lu_solve(LU_data, LU_pivots, input)
 
 
 # -- LDL -------------------------------------------------------------------------------------------------------------
@@ -635,12 +628,12 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
     factors, pivots, info = ldl_factor_block(input, hermitian)
     _definite("linalg.ldl_factor", info._array)
     found = (factors, pivots)
-    return answer(_LdlFactor, found, out)
+    return _LdlFactor(found)
 
 
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """``ldl_factor`` and, as ``info``, the place of the first zero block of D (0: none)."""
-    found = answer(_LdlFactorEx, ldl_factor_block(input, hermitian), out)
+    found = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
         _definite("linalg.ldl_factor_ex", found.info._array)
     return found
@@ -684,4 +677,4 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
             f"torch.linalg.ldl_solve: Expected LD and B to have the same dtype, but found LD of type {scalar(factors)} "
             f"and B of type {scalar(b)} instead"
         )
-    return into(out, ldl_solve_block(LD, pivots, B, hermitian))
+    return ldl_solve_block(LD, pivots, B, hermitian)

@@ -12,7 +12,6 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, strided
 from ..kernels import fourier
-from .calls import write_array
 from .cast import to
 from .create import made, place_of
 from .pad import constant_pad_nd_block
@@ -154,12 +153,6 @@ def _half_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[
     return dims, [*(_count(size) for size in sizes[:-1]), _count(real) // 2 + 1], real
 
 
-def _check_out(name: str, out: Any, complex_: bool) -> None:
-    if out is not None and isinstance(out, Tensor) and out.is_complex() is not complex_:
-        kind = "complex" if complex_ else "floating point"
-        raise RuntimeError(f"{name} expects a {kind} output tensor, but got {dtypes.scalar_name(out.dtype)}")
-
-
 # -- Over one dimension ----------------------------------------------------------------------------------------------
 
 
@@ -173,30 +166,27 @@ def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[T
     return x, axis, size
 
 
-def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool, out: Any) -> Tensor:
+def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
     """The transform of real numbers; backward it is the conjugate of the one forward."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
-    _check_out(name, out, True)
     x, axis, _ = _line(name, _operand(name, input), n, dim)
     scale = _scale(norm, forward)
     if forward:
-        return fft_r2c(x, (axis,), scale, onesided, out=out)
-    return conjugated(fft_r2c(x, (axis,), scale, onesided), out=out)
+        return fft_r2c(x, (axis,), scale, onesided)
+    return conjugated(fft_r2c(x, (axis,), scale, onesided))
 
 
-def _from_any(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, out: Any) -> Tensor:
+def _from_any(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
     if not isinstance(input, Tensor) or not input.is_complex():
-        return _from_real(name, input, n, dim, norm, forward, False, out)
-    _check_out(name, out, True)
+        return _from_real(name, input, n, dim, norm, forward, False)
     x, axis, _ = _line(name, _operand(name, input), n, dim)
-    return fft_c2c(x, (axis,), _scale(norm, forward), forward, out=out)
+    return fft_c2c(x, (axis,), _scale(norm, forward), forward)
 
 
-def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, out: Any) -> Tensor:
-    _check_out(name, out, False)
+def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
     x, axis, size = _line(name, _operand(name, input, True), n, dim, half=True)
-    return fft_c2r(conjugated(x) if forward else x, (axis,), _scale(norm, forward), size, out=out)
+    return fft_c2r(conjugated(x) if forward else x, (axis,), _scale(norm, forward), size)
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
@@ -209,12 +199,12 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return _from_any("fft", input, n, dim, norm, True, out)
+    return _from_any("fft", input, n, dim, norm, True)
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`fft`: by default divided by ``n``."""
-    return _from_any("ifft", input, n, dim, norm, False, out)
+    return _from_any("ifft", input, n, dim, norm, False)
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
@@ -224,22 +214,22 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return _from_real("rfft", input, n, dim, norm, True, True, out)
+    return _from_real("rfft", input, n, dim, norm, True, True)
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`rfft`: ``n`` real numbers (by default an even number of them)."""
-    return _to_real("irfft", input, n, dim, norm, False, out)
+    return _to_real("irfft", input, n, dim, norm, False)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The real transform of a signal that mirrors itself, of which ``input`` holds the first ``n // 2 + 1`` numbers."""
-    return _to_real("hfft", input, n, dim, norm, True, out)
+    return _to_real("hfft", input, n, dim, norm, True)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`hfft`: half of the complex signal whose transform is real."""
-    return _from_real("ihfft", input, n, dim, norm, False, True, out)
+    return _from_real("ihfft", input, n, dim, norm, False, True)
 
 
 # -- Over several dimensions -----------------------------------------------------------------------------------------
@@ -247,20 +237,19 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The transform over ``dim`` (all, or as many of the last as ``s`` has sizes), cut or padded to the sizes ``s``."""
-    return _to_complex("fftn", input, s, dim, norm, True, out)
+    return _to_complex("fftn", input, s, dim, norm, True)
 
 
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`fftn`."""
-    return _to_complex("ifftn", input, s, dim, norm, False, out)
+    return _to_complex("ifftn", input, s, dim, norm, False)
 
 
-def _to_complex(name: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool, out: Any) -> Tensor:
-    _check_out(name, out, True)
+def _to_complex(name: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
     x = _operand(name, input, True)
     dims, sizes = _plan(x, s, dim)
     x = _fitted(x, dims, [_count(size) for size in sizes])
-    return fft_c2c(x, tuple(dims), _scale(norm, forward), forward, out=out)
+    return fft_c2c(x, tuple(dims), _scale(norm, forward), forward)
 
 
 def _real_plan(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list[int]]:
@@ -275,48 +264,44 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     """The transform of real numbers over ``dim``, without the mirrored half of the last of them."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
-    _check_out("rfftn", out, True)
     x, dims = _real_plan("rfftn", input, s, dim)
-    return fft_r2c(x, tuple(dims), _scale(norm, True), True, out=out)
+    return fft_r2c(x, tuple(dims), _scale(norm, True), True)
 
 
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`rfftn`: real numbers."""
-    _check_out("irfftn", out, False)
     x = _operand("irfftn", input, True)
     dims, sizes, last = _half_plan("irfftn", x, s, dim)
-    return fft_c2r(_fitted(x, dims, sizes), tuple(dims), _scale(norm, False), last, out=out)
+    return fft_c2r(_fitted(x, dims, sizes), tuple(dims), _scale(norm, False), last)
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The real transform over ``dim`` of a signal that mirrors itself, given as its half along the last of them."""
-    _check_out("hfftn", out, False)
     x = _operand("hfftn", input, True)
     dims, sizes, last = _half_plan("hfftn", x, s, dim)
     x, scale = _fitted(x, dims, sizes), _scale(norm, True)
     if len(dims) > 1:
         x = fft_c2c(x, tuple(dims[:-1]), scale, True)
-    return fft_c2r(conjugated(x), (dims[-1],), scale, last, out=out)
+    return fft_c2r(conjugated(x), (dims[-1],), scale, last)
 
 
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """The inverse of :func:`hfftn`."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
-    _check_out("ihfftn", out, True)
     x, dims = _real_plan("ihfftn", input, s, dim)
     scale = _scale(norm, False)
     half = fft_r2c(x, (dims[-1],), scale, True)
     if len(dims) == 1:
-        return conjugated(half, out=out)
-    return fft_c2c(F.conj_physical(half), tuple(dims[:-1]), scale, False, out=out)
+        return conjugated(half)
+    return fft_c2c(F.conj_physical(half), tuple(dims[:-1]), scale, False)
 
 
 def _in_the_plane(whole: Any) -> Any:
     """The form over two dimensions, by default the last two."""
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
-        return whole(input, s, dim, norm, out=out)
+        return whole(input, s, dim, norm)
 
     plane.__name__ = plane.__qualname__ = whole.__name__[:-1] + "2"
     plane.__doc__ = f":func:`{whole.__name__}` over two dimensions, by default the last two."
@@ -355,14 +340,10 @@ def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     return _shifted(input, dim, False)
 
 
-def _frequencies(
-    name: str, n: Any, d: float, half: bool, out: Any, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
+def _frequencies(name: str, n: Any, d: float, half: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     if not hasattr(n, "__index__"):
         raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     kind = dtypes.default.floating if dtype is None else dtype
-    if out is not None and dtype is None:
-        kind = out.dtype
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     size = int(n / 2) + 1 if half else n  # rounded towards zero, which shows for a negative n
@@ -372,11 +353,7 @@ def _frequencies(
     places = np.arange(size)
     if not half:
         places = np.where(places < (n + 1) // 2, places, places - n)
-    found = fourier.frequencies(np, places, n, d, kind.numpy)
-    if out is None:
-        return made(found, requires_grad)
-    write_array(out, found)
-    return out
+    return made(fourier.frequencies(np, places, n, d, kind.numpy), requires_grad)
 
 
 def fftfreq(
@@ -389,7 +366,7 @@ def fftfreq(
     >>> torch.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    return _frequencies("fftfreq", n, d, False, out, dtype, device, requires_grad)
+    return _frequencies("fftfreq", n, d, False, dtype, device, requires_grad)
 
 
 def rfftfreq(
@@ -397,4 +374,4 @@ def rfftfreq(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """The frequencies of :func:`rfft`: those that are not negative."""
-    return _frequencies("rfftfreq", n, d, True, out, dtype, device, requires_grad)
+    return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)

@@ -204,7 +204,8 @@ def slicing(x: Any) -> set[Any]:
 
 def in_slices() -> bool:
     """Whether the function that is running is to be run for many slices at once."""
-    return any(each.sliced for each in runs())
+    around = runs()
+    return bool(around) and any(each.sliced for each in around)
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:

@@ -18,6 +18,7 @@ from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
+from ..kernels import moving
 from ..kernels.fast import LARGE, looped
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
@@ -167,7 +168,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 def _joined(tensors: Sequence[Tensor], arrays: list[Any], dim: int) -> Tensor:
     """``cat`` for the common way. NumPy refuses what does not fit; PyTorch's old empty tensors are not for us."""
-    array = numpy.concatenate(arrays, dim)
+    many = arrays[0].size * len(arrays) >= LARGE
+    array = moving.joined(numpy, arrays, dim) if many else numpy.concatenate(arrays, dim)
     result = wrap(array if array.flags.c_contiguous else array.copy())
     result._node = node = _place(CatBackward, tensors, array)
     if node is not None:
@@ -259,19 +261,11 @@ def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Ten
 
 
 def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return module_of(arrays[0]).concatenate(list(arrays), dim)
+    return moving.joined(module_of(arrays[0]), list(arrays), dim)
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
-    first = arrays[0]
-    if dim == 0 and first.__class__ is numpy.ndarray:
-        return numpy.array(arrays)  # NumPy's stack takes five times as long
-    at = dim if dim >= 0 else dim + first.ndim + 1
-    found = module_of(first).empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
-    before = (slice(None),) * at
-    for i, each in enumerate(arrays):
-        found[(*before, i)] = each
-    return found
+    return moving.stacked(module_of(arrays[0]), arrays, dim)
 
 
 for _level, _entries in (
@@ -290,7 +284,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
     if not given:
         raise RuntimeError("hstack expects a non-empty TensorList")
-    return cat(given, 0 if given[0]._array.ndim == 1 else 1, out=out)
+    return cat(given, 0 if given[0]._array.ndim == 1 else 1)
 
 
 @surface(method=False, aliases=("row_stack",))
@@ -299,7 +293,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
     if not given:
         raise RuntimeError("vstack expects a non-empty TensorList")
-    return cat(given, 0, out=out)
+    return cat(given, 0)
 
 
 @surface(method=False)
@@ -308,7 +302,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
         raise RuntimeError("dstack expects a non-empty TensorList")
-    return cat(given, 2, out=out)
+    return cat(given, 2)
 
 
 @surface(method=False)
@@ -320,7 +314,7 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     ]
     if not given:
         raise RuntimeError("column_stack expects a non-empty TensorList")
-    return hstack(given, out=out)
+    return hstack(given)
 
 
 def _atleast(name: str, one: Any) -> Any:
@@ -607,7 +601,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.scalar_name(condition.dtype)}"
         )
-    return where_block(condition, *_as_one(input, other), out=out)
+    return where_block(condition, *_as_one(input, other))
 
 
 def _as_one(*operands: Any) -> list[Any]:

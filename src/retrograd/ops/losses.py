@@ -38,6 +38,8 @@ REDUCTIONS = ("none", "mean", "sum")
 
 def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction asked for, by name or by the two older arguments (with PyTorch's warning)."""
+    if reduction == "mean" and size_average is None and reduce is None:
+        return reduction
     if size_average is not None or reduce is not None:
         average, reduced_ = size_average is not False, reduce is not False
         reduction = "none" if not reduced_ else "mean" if average else "sum"
@@ -74,12 +76,12 @@ def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
     return slope
 
 
-def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str) -> Any:
+def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
     """The gradient of a loss that is reduced, by a compiled loop; None if there is none for such arrays."""
     if reduction == "none" or len(grad.shape):
         return None
     scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
-    return looped(name, x, y, numbers=(scale,))
+    return looped(name, x, y, numbers=(*parameter, scale))
 
 
 def _reduce(F: Any, each: Any, reduction: str) -> Any:
@@ -187,6 +189,10 @@ def smooth_l1_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
     """The gradient of smooth_l1_loss."""
+    if self.size >= LARGE:
+        found = _large_slope("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
+        if found is not None:
+            return found
     return _spread(np, np.minimum(np.maximum((self - target) / parameter, -1), 1), grad_output, reduction)
 
 

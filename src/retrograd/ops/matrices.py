@@ -6,16 +6,10 @@ complex matrices alike, so blocks are declared ``holomorphic=False`` and conjuga
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtypes
-from ..core.dtypes import c_name
-from ..core.modes import recording
 from ..core.tensor import Tensor
-from .calls import write_array
-from .named import RESULTS, named
 from .table import ARRAYS, TENSORS, op
 
 
@@ -98,53 +92,6 @@ def first_failure(info: Any) -> tuple[str, int] | None:
         if code:
             return (f"(Batch element {position}): " if info.ndim else ""), code
     return None
-
-
-# -- Results -------------------------------------------------------------------------------------------------------------
-
-
-def into(out: Any, found: Tensor, name: str | None = None) -> Tensor:
-    """``found``, or ``out`` with it written in; what has to be made larger then lies in memory as ``found`` does.
-
-    ``name``: who refuses to write what is differentiated, if that is not who made it.
-    """
-    if out is None:
-        return found
-    if recording() and (found.requires_grad or out.requires_grad):
-        raise RuntimeError(
-            f"{name or _maker(found)}(): functions with out=... arguments don't support automatic differentiation, but "
-            "one of the arguments requires grad."
-        )
-    if out._array.dtype != found._array.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {c_name(found.dtype)}, but got {c_name(out.dtype)} instead"
-        )
-    fits = out._array.shape == found._array.shape
-    write_array(out, found._array)
-    if not fits:
-        out._array = found._array.copy(order="K")
-    written: Tensor = out
-    return written
-
-
-def _maker(found: Tensor) -> str:
-    """The name that PyTorch gives in errors to what made a tensor: ``linalg_qr`` for LinalgQrBackward0."""
-    node = type(found.grad_fn).__name__.partition("Backward")[0]
-    name = re.sub("(?<!^)(?=[A-Z])", "_", node).lower()
-    return f"_{name}" if name in PRIVATE else name
-
-
-PRIVATE = {"linalg_det", "linalg_eigh", "linalg_slogdet", "linalg_solve_ex", "linalg_svd"}
-
-
-def answer(kind: Any, found: Sequence[Tensor], out: Any = None) -> Any:
-    """Several results with names, or the tensors of ``out`` with them written in."""
-    if out is None:
-        return kind(found)
-    name = f"{kind.__name__}_out"
-    if name not in RESULTS:
-        named(name, [each for each, value in vars(kind).items() if isinstance(value, property)])
-    return RESULTS[name](tuple(into(target, each) for target, each in zip(out, found, strict=True)))
 
 
 # -- The vocabulary of rules: these take F, and arrays or Tensors -----------------------------------------------------

@@ -184,7 +184,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
             "'dim' argument."
         )
-    return hash_block(input, tuple(dimension(each, count) for each in dims), keepdim, out=out)
+    return hash_block(input, tuple(dimension(each, count) for each in dims), keepdim)
 
 
 # -- Pinned and shared memory -----------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``linalg.vector_norm(input, 2, dim, keepdim)``, by its old name."""
     _warn_of_norm("frobenius", "vector_norm(A, 2., dim, keepdim)")
-    return vector_norm(input, 2, dim, keepdim, out=out)
+    return vector_norm(input, 2, dim, keepdim)
 
 
 @surface(method=False)
@@ -302,7 +302,7 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, o
     """``linalg.matrix_norm(input, "nuc", dim, keepdim)``, by its old name."""
     _warn_of_norm("nuclear", "matrix_norm(A, 'nuc', dim, keepdim)")
     dim, keepdim = ((-2, -1), dim) if isinstance(dim, bool) else (dim, keepdim)
-    return matrix_norm(input, "nuc", dim, keepdim, out=out)
+    return matrix_norm(input, "nuc", dim, keepdim)
 
 
 def _warn_of_norm(name: str, new: str) -> None:

@@ -15,7 +15,7 @@ from .cast import clone
 from .decompose import eigvalsh, svdvals
 from .extremes import amax, amin
 from .join import cat
-from .matrices import at_least_matrix, block, floating, into, scalar, shape_of, square, tensors
+from .matrices import at_least_matrix, block, floating, scalar, shape_of, square, tensors
 from .pieces import narrow
 from .products import matmul, vdot
 from .promote import mismatch
@@ -63,7 +63,7 @@ def matrix_norm(
     if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if ord == "fro":
-        return vector_norm(_wider(name, input, dtype), 2, (over, beside), keepdim, out=out)
+        return vector_norm(_wider(name, input, dtype), 2, (over, beside), keepdim)
     input = _wider(name, input, dtype)
     if ord in ("nuc", 2, -2):
         found = _by_singular_values(input, ord, over, beside, keepdim)
@@ -74,7 +74,7 @@ def matrix_norm(
         if not keepdim and beside > over:
             beside -= 1
         found = (amax if ord > 0 else amin)(sums, beside, keepdim)
-    return into(out, found)
+    return found
 
 
 TENSORS.__dict__["matrix_norm"] = matrix_norm  # torch.norm(…, "nuc") looks for it here
@@ -106,8 +106,8 @@ def norm(
     if ord is not None and axes is None and ndim not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
     if ord is not None and (isinstance(ord, str) or (ndim if axes is None else len(axes)) == 2):
-        return matrix_norm(input, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype, out=out)
-    return vector_norm(input, 2 if ord is None else ord, axes, keepdim, dtype=dtype, out=out)
+        return matrix_norm(input, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
 
 
 def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
@@ -127,7 +127,7 @@ def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     else:
         square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
         found = _cond_by_inverse(input, p)
-    return into(out, found)
+    return found
 
 
 def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
@@ -166,7 +166,7 @@ def matrix_rank(
     atol, rtol = (each._array if isinstance(each, Tensor) else each for each in (atol, rtol))
     detached = input.detach()
     values = eigvalsh(detached).abs() if hermitian else svdvals(detached)
-    return into(out, matrix_rank_block(values, max(x.shape[-2:]), atol, rtol))
+    return matrix_rank_block(values, max(x.shape[-2:]), atol, rtol)
 
 
 # -- Products of vectors ---------------------------------------------------------------------------------------------
@@ -180,13 +180,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
             f"{scalar(x._array)} and y of type {scalar(y._array)} instead"
         )
-    if out is None and x._array.ndim == y._array.ndim == 1:
+    if x._array.ndim == y._array.ndim == 1:
         dimension(dim, 1)
         return vdot(x, y)
     error = mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
-    return _reduce.sum(x.conj() * y, dim, out=out)
+    return _reduce.sum(x.conj() * y, dim)
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
@@ -231,7 +231,7 @@ def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
     square("linalg.matrix_power", input._array)
     found = _power(input, n)
-    return into(out, found, "matmul")
+    return found
 
 
 def _power(A: Tensor, n: int) -> Tensor:

@@ -16,7 +16,8 @@ from ..core import dtypes
 from ..core.modes import recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
-from .calls import resized, warn_of_resizing
+from ..core.where import warn
+from .calls import resized
 from .interpret import innermost
 from .named import RESULTS, named
 
@@ -227,7 +228,7 @@ def _write(key: str, target: Tensor, array: Any) -> None:
     """Write ``array`` into ``target``, which takes its shape, and then its order in memory too."""
     if target._array.shape != array.shape:
         if target._array.size and key not in _table()["resized silently"]:
-            warn_of_resizing(target, array.shape)
+            _warn_of_resizing(target, array.shape)
         target._array = resized(target._array, array.shape)
         if not array.flags.c_contiguous and (
             key.startswith("linalg.") or key in BY_COLUMNS or key not in _table()["tests"]
@@ -235,3 +236,13 @@ def _write(key: str, target: Tensor, array: Any) -> None:
             target._array = array.astype(target._array.dtype, order="K")
     target._array[...] = array
     bump(target)
+
+
+def _warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Warn that an output which held something takes another shape."""
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
+        f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "
+        "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing "
+        "it, inplace, to zero elements with t.resize_(0).",
+    )

@@ -293,7 +293,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return masked_select_block(input, mask, out=out)
+    return masked_select_block(input, mask)
 
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)

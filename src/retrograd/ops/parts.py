@@ -174,10 +174,10 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 @surface(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex numbers of real and imaginary parts."""
-    check_parts("complex", ("real", "imag"), (real, imag), out)
+    check_parts("complex", ("real", "imag"), (real, imag))
     error = mismatch(real._array.shape, imag._array.shape)
     if error is not None:
         raise error
     if real.dtype is dtypes.float16:
         raise dtypes.unsupported("complex_cpu", real.dtype.numpy)  # there is no complex32 here
-    return complex_pair(real, imag, out=out)
+    return complex_pair(real, imag)

@@ -17,10 +17,10 @@ from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
+from ..kernels.fast import F32, F64, LARGE, available, loops
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
-from .matrices import into
-from .promote import broadcast_error, mismatch
+from .promote import PLAIN, broadcast_error, mismatch
 from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -221,6 +221,20 @@ def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
 outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
 
 
+@op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
+def outer_block(np: Any, self: Any, other: Any, /) -> Any:
+    """A column times a vector: a broadcast product, but that rows are shared out, and that its gradients are BLAS's."""
+    out = numpy.empty((len(self), len(other)), self.dtype)
+    loops("rows").outer(self, other, out)
+    return out
+
+
+outer_block.derivative(
+    self=lambda F, g, other: F.unsqueeze(F.mv(g, other), 1),
+    other=lambda F, g, self: F.mv(F.turned_fast(g), F.reshape(self, (-1,))),
+)
+
+
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """``input[i] * vec2[j]`` for every i and j.
@@ -235,7 +249,11 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    return F.mul(reshape(input, (-1, 1)), vec2, out=out)
+    column, a, b = reshape(input, (-1, 1)), input._array, vec2._array
+    many = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
+    if many and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
+        return outer_block(column, vec2)
+    return F.mul(column, vec2)
 
 
 @surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
@@ -250,16 +268,16 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     a, b = input._array.ndim, other._array.ndim
     if a == 2 and b == 2:
-        return mm(input, other, out=out)
+        return mm(input, other)
     if a == 2 and b == 1:
-        return mv(input, other, out=out)
+        return mv(input, other)
     if a == 1 and b == 1:
-        return dot(input, other, out=out)
+        return dot(input, other)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
-        return into(out, mm(unsqueeze(input, 0), other).squeeze_(0), "matmul")
-    return into(out, _batched(input, other), "matmul")
+        return mm(unsqueeze(input, 0), other).squeeze_(0)
+    return _batched(input, other)
 
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
@@ -528,7 +546,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     for each in matrices:
         if each._array.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {each._array.ndim}, expected 2 instead.")
-    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices, out=out)
+    return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
@@ -553,7 +571,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
     found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
-    return into(out, found, "mm")
+    return found
 
 
 def _check_chain(given: list[Tensor]) -> None:
@@ -621,7 +639,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
     found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
-    return into(out, found)
+    return found
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
@@ -635,7 +653,7 @@ def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: A
         dim = next((i for i, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return cross(input, other, dim=dim, out=out)
+    return cross(input, other, dim=dim)
 
 
 surface(name="cross")(_torch_cross)
@@ -658,4 +676,4 @@ def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         F.mul(reshape(input, tuple(wide)), reshape(other, tuple(long))),
         tuple(x * y for x, y in zip(a, b, strict=True)),
     )
-    return into(out, found, "mul")
+    return found

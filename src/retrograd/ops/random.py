@@ -13,16 +13,17 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import c_name
 from ..core.kinds import kind_of
+from ..core.packing import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
 from ..core.where import briefly
 from ..kernels import random as draws
-from .calls import at_hand, modify, write_array
-from .create import alike, dtype_of, made, sizes_of
+from .calls import at_hand, modify
+from .create import alike, dtype_of, made, plain_size, sizes_of
 from .inner import expand
 from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
-from .promote import F32, F64, mismatch
+from .promote import F32, F64, PLAIN, mismatch
 from .table import op, surface
 
 
@@ -130,13 +131,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 # -- Creating --------------------------------------------------------------------------------------------------------
 
 
-def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool, out: Tensor | None = None) -> Tensor:
-    if in_slices() and out is None:
+def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
+    if in_slices():
         return draw(sample, shape)
     array = sample(shape)
-    if out is not None:
-        write_array(out, array)
-        return out
     place = devices.get_default_device() if device is None else devices.as_device(device)
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
@@ -154,6 +152,20 @@ def _drawn_like(
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
+    def common(given: tuple[Any, ...]) -> Any:
+        size = plain_size(given)
+        return (
+            None if size is None or runs() else sample(default_generator._stream, size, dtypes.default.floating.numpy)
+        )
+
+    def common_like(input: Any) -> Any:
+        kind: Any = input.__class__
+        if kind not in PLAIN or runs() or input._array.__class__ is not numpy.ndarray:
+            return None
+        array = input._array
+        plain = array.dtype is F32 and array.flags.c_contiguous
+        return sample(default_generator._stream, array.shape, F32) if plain else None
+
     def create(
         *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -162,7 +174,7 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         if dtype is not None:
             _check_floating(name, kind)
         stream = _stream(generator)
-        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad, out)
+        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -181,13 +193,13 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
             requires_grad,
         )
 
-    for made_, title, text in (
-        (create, name, f"{doc} of shape ``size`` (ints or one sequence)."),
-        (create_like, f"{name}_like", f"{doc}, in the shape of ``input``."),
+    for made_, title, text, quick in (
+        (create, name, f"{doc} of shape ``size`` (ints or one sequence).", common),
+        (create_like, f"{name}_like", f"{doc}, in the shape of ``input``.", common_like),
     ):
         made_.__name__ = made_.__qualname__ = title
         made_.__doc__ = text
-        surface(method=False, name=title)(made_)
+        surface(method=False, name=title, common=quick)(made_)
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
@@ -215,7 +227,21 @@ _sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
 _sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
 
 
-@surface(method=False)
+def _common_integers(given: tuple[Any, ...]) -> Any:
+    """What :func:`randint` comes to for int64 whose bounds are small."""
+    if len(given) == 2:
+        low, high, size = 0, *given
+    elif len(given) == 3:
+        low, high, size = given
+    else:
+        return None
+    size = None if size.__class__ is not tuple or runs() else plain_size((size,))
+    if size is None or low.__class__ is not int or high.__class__ is not int or not 0 <= low < high < 2**28:
+        return None
+    return draws.integers(default_generator._stream, size, draws.I64, low, high)
+
+
+@surface(method=False, common=_common_integers)
 def randint(
     *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
     out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
@@ -238,7 +264,7 @@ def randint(
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(generator)
-    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad, out)
+    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad)
 
 
 def _check_span(low: int, high: int, dtype: Any) -> None:
@@ -290,7 +316,7 @@ def randperm(
         count = math.prod(shape[:-1])
         return numpy.stack([draws.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
 
-    return _drawn(permutations, (n,), device, requires_grad, out)
+    return _drawn(permutations, (n,), device, requires_grad)
 
 
 def _scaled_noise(number: int) -> Any:
@@ -324,7 +350,7 @@ def normal(
         shape = sizes_of("normal", (size,))
         stream = _stream(generator)
         return _drawn(
-            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad, out
+            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
         )
     if isinstance(std, Tensor) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -346,7 +372,7 @@ def normal(
     noise = draws.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
-    return block(*operands, noise, out=out)
+    return block(*operands, noise)
 
 
 def _check_std(std: float) -> None:
@@ -377,7 +403,7 @@ def bernoulli(
     """1 with the probability that each element says (or with ``p``), else 0."""
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)
-    return bernoulli_block(input, _stream(generator), out=out)
+    return bernoulli_block(input, _stream(generator))
 
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
@@ -456,7 +482,7 @@ def multinomial(
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    return multinomial_block(input, _stream(generator), num_samples, replacement, out=out)
+    return multinomial_block(input, _stream(generator), num_samples, replacement)
 
 
 # -- In place --------------------------------------------------------------------------------------------------------
@@ -483,12 +509,22 @@ _OVERWRITE = {
 }  # fmt: skip
 
 
+def _ready(x: Tensor) -> bool:
+    """Whether numbers may be drawn right into the memory of ``x``."""
+    array = x._array
+    if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+        return False
+    if x._node is not None or x._view is not None:
+        return at_hand(x) and array.dtype in (F32, F64) and not runs()
+    return (array.dtype is F32 or array.dtype is F64) and x._count != () and not before_writing and not runs()
+
+
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
     if in_slices():
         return _write_drawn(x, sample)
     array = x._array
-    if at_hand(x) and array.flags.c_contiguous and array.dtype in (F32, F64):
+    if _ready(x):
         array[...] = sample(array.shape)
         bump(x)
         return x
@@ -518,8 +554,13 @@ def uniform_(
     _check_floating("uniform_", input._array.dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if low == 0 and high == 1 and _ready(input):
+        array = input._array
+        array[...] = draws.uniform(_stream(generator), array.shape, array.dtype)
+        bump(input)
+        return input
+    least, greatest = draws.bounds(input._array.dtype)
     for name, bound in (("from", low), ("to", high)):
-        least, greatest = draws.bounds(input._array.dtype)
         if not least <= bound <= greatest:
             raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
     return _write(
@@ -530,9 +571,15 @@ def uniform_(
 @surface(function=False)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with normal numbers."""
-    _check_std(std)
-    _check_floating("randn", input._array.dtype)
-    kind, stream = input._array.dtype, _stream(generator)
+    if std < 0:
+        _check_std(std)
+    array, stream = input._array, _stream(generator)
+    kind = array.dtype
+    if _ready(input):
+        array[...] = draws.normal(stream, array.shape, kind, mean, std)
+        bump(input)
+        return input
+    _check_floating("randn", kind)
     return _write(
         "NormalBackward0",
         input,

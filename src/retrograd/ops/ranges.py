@@ -10,11 +10,25 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
 from ..core.where import warn
-from .create import dtype_of, into, made, number_of, place_of
+from .create import dtype_of, made, number_of, place_of
 from .table import surface
 
 
-@surface(method=False)
+def _common_range(start: Any, end: Any, step: Any) -> Any:
+    """What :func:`arange` comes to for ints of which nothing is to be refused."""
+    if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
+        return None
+    if end is None:
+        start, end = 0, start
+    if end.__class__ is not int or not step or (end - start) * step < 0:
+        return None
+    return numpy.arange(start, end, step, dtype=INT) if -(2**62) < start < 2**62 and abs(end - start) < 2**58 else None
+
+
+INT = numpy.dtype(numpy.int64)
+
+
+@surface(method=False, common=_common_range)
 def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -25,14 +39,9 @@ def arange(
     """
     if end is None:
         start, end = None, start
-    plain = out is None and dtype is None and layout is strided and device is None and place_of(None) is numpy
-    if plain and end.__class__ is int and (start is None or start.__class__ is int) and step.__class__ is int:
-        first = start or 0
-        if step and (end - first) * step >= 0 and -(2**62) < first < 2**62 and abs(end - first) < 2**58:
-            return made(numpy.arange(first, end, step, dtype=numpy.int64), requires_grad)
     first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
     whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
-    kind = dtype_of("arange", dtype, out.dtype if out is not None else dtypes.int64 if whole else None)
+    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None)
     if kind.kind in "bc":
         raise dtypes.unsupported("arange_cpu", kind)
     if kind == numpy.int64 and not whole and all(map(math.isfinite, (first, last, stride))):
@@ -43,20 +52,10 @@ def arange(
     count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
     if count > 2**58:
         raise RuntimeError("invalid size, possible overflow?")
-    if out is not None and 0 < out._array.size != count:
-        _warn_of_size(out, count)
     if not whole and kind.kind in "iu":
         first, stride, whole = int(first), int(stride), True
     counted = place_of(device).arange(count, dtype=numpy.int64 if whole else numpy.float64)
-    return into(out, (first + stride * counted).astype(kind), dtype, requires_grad)
-
-
-def _warn_of_size(out: Tensor, count: int) -> None:
-    warn(
-        f"The number of elements in the out tensor of shape {list(out._array.shape)} is {out._array.size} which does not "
-        f"match the computed number of elements {count}. Note that this may occur as a result of rounding error. The out "
-        f"tensor will be resized to a tensor of shape ({count},).",
-    )
+    return made((first + stride * counted).astype(kind), requires_grad)
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -82,7 +81,7 @@ def _range(
     _check_range(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(dtype_of("range", dtype))
-    return into(out, array, dtype, requires_grad)
+    return made(array, requires_grad)
 
 
 @surface(method=False)
@@ -96,16 +95,16 @@ def linspace(
     >>> torch.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    first, last, count, kind = _bounds("linspace", start, end, steps, dtype, out)
-    return into(out, _even(place_of(device), first, last, count, kind), dtype, requires_grad)
+    first, last, count, kind = _bounds("linspace", start, end, steps, dtype)
+    return made(_even(place_of(device), first, last, count, kind), requires_grad)
 
 
-def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any, out: Any) -> tuple[Any, Any, int, Any]:
+def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
     """The arguments of :func:`linspace` and :func:`logspace` as numbers, and the dtype of the result."""
     _check_ends(name, start=start, end=end)
     first, last = number_of(start), number_of(end)
     inferred = dtypes.default.complex if isinstance(first + last, complex) else None
-    kind = dtype_of(name, dtype, inferred or (None if out is None else out.dtype))
+    kind = dtype_of(name, dtype, inferred)
     if inferred is not None and kind.kind != "c":
         raise RuntimeError(
             f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
@@ -152,9 +151,9 @@ def logspace(
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
-    first, last, count, kind = _bounds("logspace", start, end, steps, dtype, out)
+    first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = place_of(device)
     if kind.kind in "iu":
         first, last = int(first), int(last)
     exponents = _even(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-    return into(out, np.power(float(base), exponents).astype(kind), dtype, requires_grad)
+    return made(np.power(float(base), exponents).astype(kind), requires_grad)

@@ -9,8 +9,8 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
-from ..kernels import large
-from ..kernels.fast import LARGE
+from ..kernels import few, large
+from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
 from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
@@ -26,6 +26,8 @@ F: Any = TENSORS
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
     """How many elements each result is made of."""
+    if dim.__class__ is int and -len(shape) <= dim < len(shape):
+        return shape[dim]
     if dim is None:
         return math.prod(shape)
     return math.prod([shape[axis] for axis in axes_of(dim, len(shape))])
@@ -97,8 +99,8 @@ def sum(
         if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
             return sum(input, dim, keepdim).to(dtype)
     if dim is None and not keepdim:
-        return sum_all(input, out=out)
-    return sum_dim(input, dim, keepdim, out=out)
+        return sum_all(input)
+    return sum_dim(input, dim, keepdim)
 
 
 @declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
@@ -111,7 +113,20 @@ def mean_all(np: Any, self: Any, /) -> Any:
     return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
-mean_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape) / math.prod(self_shape))
+@op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
+def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
+    """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    share = np.asarray(grad / count)
+    out = np.empty(shape, share.dtype)
+    if out.size >= LARGE:
+        copy_into(out, share)
+    else:
+        out[...] = share
+    return out
+
+
+evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
+mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
 
 @op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
@@ -125,8 +140,8 @@ def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 mean_dim.derivative(
-    self=lambda F, g, self_shape, dim, keepdim: (
-        F.expand(restored(F, g, self_shape, dim, keepdim), self_shape) / count_of(self_shape, dim)
+    self=lambda F, g, self_shape, dim, keepdim: F.evenly_spread(
+        restored(F, g, self_shape, dim, keepdim), self_shape, count_of(self_shape, dim)
     )
 )
 
@@ -158,8 +173,8 @@ def mean(
             )
         input = input.to(dtype)
     if dim is None and not keepdim:
-        return mean_all(input, out=out)
-    return mean_dim(input, dim, keepdim, out=out)
+        return mean_all(input)
+    return mean_dim(input, dim, keepdim)
 
 
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
@@ -178,7 +193,7 @@ nansum_block.derivative(
 @surface()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
-    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim, out=out)
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
 
 
 @surface()
@@ -188,7 +203,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
         shown = dtypes.scalar_name(input.dtype)
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
     counted = sum(~input.isnan(), dim, keepdim)
-    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted, out=out)
+    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted)
 
 
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
@@ -207,7 +222,10 @@ prod_all.derivative(
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Products over a dimension."""
-    return np.multiply.reduce(wide(np, self), axis=axes_of(dim, self.ndim), keepdims=keepdim)
+    axes = axes_of(dim, self.ndim)
+    if self.size >= LARGE and len(axes) == 1 and (found := large.products(self, axes[0], keepdim)) is not None:
+        return found
+    return np.multiply.reduce(wide(np, self), axis=axes, keepdims=keepdim)
 
 
 prod_dim.derivative(
@@ -231,7 +249,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
         input = input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
             return prod(input, dim, keepdim).to(dtype)
-    return prod_all(input, out=out) if dim is None else prod_dim(input, dim, keepdim, out=out)
+    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
 
 
 @surface(function=False)
@@ -256,6 +274,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
+    if dim.__class__ is int and (found := few.squares(x, dim if dim >= 0 else dim + x.ndim, keepdim)) is not None:
+        return np.divide(found, few.constant(left), found)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel()
         flat = flat - total(np, flat) / count
@@ -356,7 +376,7 @@ def var(
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "var")
-    return var_block(input, dim, correction, keepdim, out=out)
+    return var_block(input, dim, correction, keepdim)
 
 
 @surface(quick=std_block, guard="inline and dim.__class__ is not bool and correction is not None")
@@ -372,7 +392,7 @@ def std(
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _freedom(input, dim, correction, "std")
-    return std_block(input, dim, correction, keepdim, out=out)
+    return std_block(input, dim, correction, keepdim)
 
 
 def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -482,6 +502,10 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
+    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
+        whole = large.total_of_squares(self)
+        if whole is not None:
+            return np.sqrt(whole)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
@@ -519,7 +543,7 @@ def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     if ord == 1:
         return g * F.sgn(x)
     if ord == 2:
-        return g * F.masked_fill_scalar(x / norm, norm == 0, 0)
+        return g * (x / F.masked_fill_scalar(norm, norm == 0, math.inf))
     if ord < 1:
         weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)
@@ -543,7 +567,7 @@ def vector_norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
         )
-    return vector_norm_block(x, float(ord), dim, keepdim, out=out)
+    return vector_norm_block(x, float(ord), dim, keepdim)
 
 
 @surface(quick=vector_norm_block, guard="inline", ord=2.0)
@@ -566,7 +590,7 @@ def norm(
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
         )
-    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
@@ -610,4 +634,4 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None
     >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
     tensor(0.6931)
     """
-    return logsumexp_block(input, dim, keepdim, out=out)
+    return logsumexp_block(input, dim, keepdim)

@@ -18,7 +18,8 @@ from typing import Any
 
 from ..core import overriding, where
 from ..core.kinds import kind_of
-from ..core.tensor import Tensor
+from ..core.modes import in_inference
+from ..core.tensor import Tensor, new
 from . import signatures
 from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
@@ -27,6 +28,13 @@ from .overridden import Overridable, overridable
 from .promote import broadcast_error
 from .shown import ShownAsParsed
 
+#: Lines that do what ``wrap`` does, which takes twice as long.
+FRESH = (
+    "_made = _new(_Tensor)",
+    "_made._array = _array",
+    "_made._view = _made._grad = _made._node = None",
+    "_made._count = () if _in_inference() else None",
+)
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
 
@@ -239,8 +247,11 @@ def _write(function: FunctionType) -> None:
     names = () if spread else code.co_varnames[: code.co_argcount]
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
+    # A method does not know of out=, so that even None is one too many.
+    passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
+        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
+        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
@@ -251,6 +262,7 @@ def _write(function: FunctionType) -> None:
     lines = [
         f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
         "    try:",
+        *(_commonly(names) if space["_common"] is not None else []),
         f"        if {missing}: raise TypeError" if missing and not loose else "",
         # What takes names that it does not list would take any.
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
@@ -273,6 +285,18 @@ def _write(function: FunctionType) -> None:
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+
+
+def _commonly(names: tuple[str, ...]) -> list[str]:
+    """Lines for a call without names of what makes a tensor of no other (see ``table.surface``)."""
+    given, others = (", ".join(names), "_named or _rest") if names else ("_rest", "_named")
+    return [
+        f"        if not ({others}):",
+        f"            _array = _common({given})",
+        "            if _array is not None:",
+        *("                " + each for each in FRESH),
+        "                return _made",
+    ]
 
 
 def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
@@ -306,7 +330,7 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 
-    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], out: Any = None, rest: Any = ()) -> Any:
+    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], rest: Any = (), out: Any = None) -> Any:
         try:
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError

@@ -71,7 +71,7 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
     tensor([0.5000, 1.5000, 2.2000])
     """
-    return round_whole(input, out=out) if decimals is None else round_decimals(input, decimals, out=out)
+    return round_whole(input) if decimals is None else round_decimals(input, decimals)
 
 
 @surface()
@@ -312,11 +312,11 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
     return input
 
 
-def _clamped(call: _Call, out: Tensor | None) -> Tensor:
+def _clamped(call: _Call) -> Tensor:
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
-    return block(*tensors, *params, out=out)
+    return block(*tensors, *params)
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
@@ -338,7 +338,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return _clamped(_clamp_call(input, min, max), out)
+    return _clamped(_clamp_call(input, min, max))
 
 
 @surface(aliases=("clip_",), quick=clamp_scalar, guard=_BOUNDS, over=True)
@@ -350,13 +350,13 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 @surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``min`` where it is below."""
-    return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar), out)
+    return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
 @surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``max`` where it is above."""
-    return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar), out)
+    return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
 @surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", over=True, bound="min")
@@ -404,7 +404,7 @@ def _copysign_call(input: Any, other: Any) -> Any:
 @surface()
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
     """The size of each element with the sign of ``other`` (a tensor or a number)."""
-    return _copysign_call(input, other)(input, other, out=out)
+    return _copysign_call(input, other)(input, other)
 
 
 @surface(function=False)

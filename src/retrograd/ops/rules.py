@@ -104,8 +104,8 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
     return check
 
 
-def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: Any) -> None:
-    """Refuse what complex numbers can not be made of, or written into."""
+def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
+    """Refuse what complex numbers can not be made of."""
     for position, each in enumerate(parts):
         if not isinstance(each, Tensor):
             raise TypeError(
@@ -119,9 +119,4 @@ def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any], out: 
     if first is not second:
         raise RuntimeError(
             f"Expected object of scalar type {given[0]} but got scalar type {given[1]} for second argument"
-        )
-    if out is not None and out.dtype is not first.to_complex():
-        raise RuntimeError(
-            f"Expected object of scalar type {dtypes.scalar_name(first.to_complex())} but got scalar type "
-            f"{dtypes.scalar_name(out.dtype)} for argument 'out'"
         )

@@ -107,8 +107,7 @@ def _scan(name: str, block: Any, what: str) -> Any:
     """The function, the method and the in-place form of a running sum or product."""
 
     def running(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-        kind = out.dtype if dtype is None and out is not None else dtype  # calculated in what is written to
-        return block(input if kind is None else input.to(kind), _whole(name, dim, input), out=out)
+        return block(input if dtype is None else input.to(dtype), _whole(name, dim, input))
 
     def in_place(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         axis = _whole(name, dim, input)
@@ -146,6 +145,8 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
+    if self.size >= LARGE and (found := large.products_of_others(self, dim)) is not None:
+        return found
     before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
     after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
@@ -191,7 +192,7 @@ def _running(name: str, what: str) -> None:
     result = named(name, ("values", "indices"))
 
     def surfaced(input: Tensor, dim: int, *, out: Any = None) -> Any:
-        return result(block(input, dimension(dim, input._array.ndim), out=out))
+        return result(block(input, dimension(dim, input._array.ndim)))
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
@@ -241,7 +242,7 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 @surface()
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
-    return logcumsumexp_block(input, dimension(dim, input._array.ndim), out=out)
+    return logcumsumexp_block(input, dimension(dim, input._array.ndim))
 
 
 # -- Integrals by trapezoids -----------------------------------------------------------------------------------------

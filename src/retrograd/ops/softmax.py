@@ -9,6 +9,7 @@ from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
+from ..kernels import few
 from ..kernels.fast import LARGE
 from ..kernels.floats import widened
 from ..kernels.large import by_rows
@@ -27,7 +28,7 @@ op = partial(declared, in_order=True)  # NumPy would lay results out as the oper
 
 
 def _check(name: str, x: Any, dim: int) -> None:
-    if x.dtype.kind in "biuc":
+    if x.dtype is not few.F32 and x.dtype.kind in "biuc":
         where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
         raise unsupported(f"{name}_{where}", x.dtype)
 
@@ -44,6 +45,8 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
+    if (found := few.softmax(self, dim)) is not None:
+        return found
     if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
         return found
     raised = _below_top(np, self, dim)
@@ -86,6 +89,8 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("log_softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
+    if (found := few.log_softmax(self, dim)) is not None:
+        return found
     if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
         return found
     shifted = _below_top(np, self, dim)
@@ -129,9 +134,9 @@ log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_
 # -- What users see --------------------------------------------------------------------------------------------------
 
 
-def _along(block: Any, input: Tensor, dim: int, dtype: Any, out: Any = None) -> Tensor:
+def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     source = input if dtype is None else input.to(dtype)
-    found: Tensor = block(source, dimension(dim, source._array.ndim), out=out)
+    found: Tensor = block(source, dimension(dim, source._array.ndim))
     return found
 
 
@@ -143,13 +148,13 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    return _along(softmax_block, input, dim, dtype, out)
+    return _along(softmax_block, input, dim, dtype)
 
 
 @surface(name="log_softmax", quick=log_softmax_block, guard=WHOLE)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
-    return _along(log_softmax_block, input, dim, dtype, out)
+    return _along(log_softmax_block, input, dim, dtype)
 
 
 def _implicit(name: str, ndim: int) -> int:

@@ -13,7 +13,6 @@ from ..kernels import lapack
 from .join import where_
 from .matrices import (
     LinAlgError,
-    answer,
     array_of,
     at_least_matrix,
     block,
@@ -22,7 +21,6 @@ from .matrices import (
     first_failure,
     floating,
     implemented,
-    into,
     plus,
     rows,
     scalar,
@@ -36,7 +34,7 @@ from .products import matmul
 from .promote import mismatch
 from .scan import product_of_others
 from .shape import permute_block, reshape
-from .table import ARRAYS, TENSORS, surface
+from .table import ARRAYS, TENSORS, shared, surface
 
 F: Any = TENSORS
 ARRAYS.__dict__["matmul"] = numpy.matmul
@@ -44,17 +42,6 @@ TENSORS.__dict__["matmul"] = matmul
 
 
 # -- Inverses --------------------------------------------------------------------------------------------------------
-
-
-def _inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """The inverses, and for each matrix the place of its first zero pivot, or 0."""
-    try:
-        found = lapack.by_columns(np, np.linalg.inv(x))
-        return found, np.zeros(x.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        factors, pivots, info = lapack.lu(np, x)
-        identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-        return lapack.lu_solve(np, factors, pivots, identity, 0), info
 
 
 def _not_singular(name: str, info: Any) -> None:
@@ -75,7 +62,7 @@ def _check_inverse(x: Any) -> None:
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
     """The inverses of square matrices."""
     _check_inverse(self)
-    found, info = _inverse(np, self)
+    found, info = lapack.inverse(np, self)
     _not_singular(name, info)
     return found
 
@@ -83,14 +70,14 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 @block("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
     """The inverses of square matrices, infinite where there is none."""
-    return _inverse(np, self)[0]
+    return lapack.inverse(np, self)[0]
 
 
 @block("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
 def inv_ex_block(np: Any, self: Any, /) -> Any:
     """The inverses of square matrices, and the places of their zero pivots."""
     _check_inverse(self)
-    return _inverse(np, self)
+    return lapack.inverse(np, self)
 
 
 def _inverse_rule(F: Any, g: Any, inverse: Any) -> Any:
@@ -106,18 +93,18 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    return into(out, inv_block(A))
+    return inv_block(A)
 
 
 @surface(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
-    return inv(input, out=out)
+    return inv(input)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """The inverse and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = answer(_InvEx, inv_ex_block(A), out)
+    found = _InvEx(inv_ex_block(A))
     if check_errors:
         _not_singular("linalg.inv_ex", found.info._array)
     return found
@@ -126,27 +113,18 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 # -- Solutions -------------------------------------------------------------------------------------------------------
 
 
-def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, Any]:
-    square("linalg.solve", a)
-    floating("linalg.solve", a)
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(a)} and B of type "
-            f"{scalar(b)} instead"
-        )
-    implemented("lu_cpu", a)
+def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
     right = b[..., None] if vector else b
-    if not left:
-        a, right = a.swapaxes(-1, -2), right.swapaxes(-1, -2)
-    try:
-        found, info = np.linalg.solve(a, right), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        factors, pivots, info = lapack.lu(np, a)
-        found = lapack.lu_solve(np, factors, pivots, right, 0)
+    found, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
+    return _lying(np, found, left, vector), factors, pivots, info
+
+
+def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
+    """A solution as it lies in memory at PyTorch."""
     if vector:
         found = found[..., 0]
-        return (lapack.by_columns(np, found) if found.ndim > 1 else found), info
-    return (lapack.by_columns(np, found) if left else found.swapaxes(-1, -2).copy()), info
+        return lapack.by_columns(np, found) if found.ndim > 1 else found
+    return found if left else found.swapaxes(-1, -2).copy()
 
 
 def _solvable(name: str, info: Any) -> None:
@@ -155,41 +133,34 @@ def _solvable(name: str, info: Any) -> None:
         raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
 
 
-@block("solve_block", "LinalgSolveExBackward0")
+@block("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """The X with ``self @ X = B`` (or ``X @ self = B``)."""
-    found, info = _solution(np, self, B, left, vector)
-    _solvable("linalg.solve", info)
-    return found
-
-
-@block("solve_ex_block", "LinalgSolveExBackward0", outputs=("result", "info"), differentiable=1)
-def solve_ex_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """The X with ``self @ X = B``, infinite where there is none, and the places of zero pivots."""
+    """The X with ``self @ X = B`` (or ``X @ self = B``), infinite where there is none; how ``self`` was factored for that."""
+    square("linalg.solve", self)
+    floating("linalg.solve", self)
+    if self.dtype != B.dtype:
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(self)} and B of type "
+            f"{scalar(B)} instead"
+        )
+    implemented("lu_cpu", self)
     return _solution(np, self, B, left, vector)
 
 
-def _by_right(F: Any, g: Any, self: Any, left: bool, vector: bool) -> Any:
-    return F.solve_block(F.turned_fast(self), g, left, vector)
-
-
-def _by_matrix(F: Any, g: Any, self: Any, found: Any, left: bool, vector: bool) -> Any:
-    slope = F.solve_block(F.turned_fast(self), g, left, vector)
+@shared
+def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, left: bool, vector: bool) -> Any:
     if vector:
-        slope, found = columns(F, slope), columns(F, found)
-    return -F.matmul(slope, F.turned_fast(found)) if left else -F.matmul(F.turned_fast(found), slope)
+        g, result = columns(F, g), columns(F, result)
+    if F is ARRAYS and LU.size:
+        slope = F.lu_solve_block(LU, pivots, g, left, True)
+    else:  # the factors are no function of the matrix that could be differentiated
+        slope = F.solve_block(F.turned_fast(self), g, left, False)[0]
+    turned = F.turned_fast(result)
+    by_matrix = -(F.matmul(slope, turned) if left else F.matmul(turned, slope))
+    return by_matrix, F.reshape(slope, shape_of(slope)[:-1]) if vector else slope
 
 
-def _by_matrix_of_one(F: Any, g: Any, self: Any, out: Any, left: bool, vector: bool) -> Any:
-    return _by_matrix(F, g, self, out, left, vector)
-
-
-def _by_matrix_of_two(F: Any, g: Any, self: Any, result: Any, left: bool, vector: bool) -> Any:
-    return _by_matrix(F, g, self, result, left, vector)
-
-
-solve_block.derivative(self=_by_matrix_of_one, B=_by_right)
-solve_ex_block.derivative(self=_by_matrix_of_two, B=_by_right)
+solve_block.derivative(self=_solve_rule, B=_solve_rule)
 _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
@@ -217,12 +188,15 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    return into(out, solve_block(A, B, left, _side(A, B, left)))
+    found, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    _solvable("linalg.solve", info._array)
+    return found
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
-    found = answer(_SolveEx, solve_ex_block(A, B, left, _side(A, B, left)), out)
+    result, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    found = _SolveEx((result, info))
     if check_errors:
         _solvable("linalg.solve_ex", found.info._array)
     return found
@@ -264,7 +238,7 @@ def solve_triangular(
     at_least_matrix("linalg.solve_triangular", b, "B")
     square("linalg.solve_triangular", a)
     compatible("linalg.solve_triangular", a.shape, b.shape, left)
-    return into(out, solve_triangular_block(input, B, upper, left, unitriangular))
+    return solve_triangular_block(input, B, upper, left, unitriangular)
 
 
 @block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
@@ -327,7 +301,7 @@ def triangular_solve(
                 "instead"
             )
     _old_sizes("triangular_solve", A._array, input._array)
-    return answer(_TriangularSolve, triangular_solve_block(input, A, upper, transpose, unitriangular), out)
+    return _TriangularSolve(triangular_solve_block(input, A, upper, transpose, unitriangular))
 
 
 # -- From a Cholesky factor ------------------------------------------------------------------------------------------
@@ -364,7 +338,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
             "instead."
         )
     _old_sizes("cholesky_solve", factor, b)
-    return into(out, cholesky_solve_block(input, input2, upper))
+    return cholesky_solve_block(input, input2, upper)
 
 
 @block("cholesky_inverse_block", "CholeskyInverseBackward0")
@@ -387,7 +361,7 @@ cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 @surface()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The inverse of a matrix, from its Cholesky factor."""
-    return into(out, cholesky_inverse_block(input, upper))
+    return cholesky_inverse_block(input, upper)
 
 
 # -- Determinants ----------------------------------------------------------------------------------------------------
@@ -399,8 +373,7 @@ def det_block(np: Any, self: Any, /) -> Any:
     square("linalg.det", self)
     floating("linalg.det", self)
     implemented("lu_cpu", self)
-    with numpy.errstate(all="ignore"):  # too large for its dtype is infinite
-        return np.linalg.det(self)
+    return lapack.determinant(np, self)
 
 
 det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self))
@@ -409,10 +382,9 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 @block("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
     """The gradient of the determinant; for singular matrices from the singular values, leaving out one each."""
-    with numpy.errstate(all="ignore"):
-        whole = np.linalg.det(self)
+    whole = lapack.determinant(np, self)
     if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
-        return np.conj(whole)[..., None, None] * lapack.turned(np.linalg.inv(self))
+        return np.conj(whole)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
@@ -459,31 +431,35 @@ cofactors_backward.derivative(
 @surface()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    return into(out, det_block(input))
+    return det_block(input)
 
 
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
-    return det(A, out=out)
+    return det(A)
 
 
-@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet"))
+@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
     """Sign and logarithm of the absolute value of determinants."""
     square("linalg.slogdet", self)
     floating("linalg.slogdet", self, short=False)
-    sign, log = np.linalg.slogdet(self)
-    return np.asarray(sign), np.asarray(log)
+    return lapack.log_determinant(np, self)
 
 
-def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any) -> Any:
+def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) -> Any:
     # A real sign is piecewise constant; a complex one turns with the phase of the trace of inverse times change.
-    by_sign, by_log = g
+    by_sign, by_log = g[:2]
     turning = None
     if by_sign is not None and array_of(by_sign).dtype.kind == "c":
         turning = F.imag_of(F.conj_physical(by_sign) * sign) * -1j
     slope = plus(by_log, turning)
-    return None if slope is None else F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))
+    if slope is None:
+        return None
+    if F is ARRAYS and LU.size:
+        n = shape_of(self)[-1]
+        return F.lu_solve_block(LU, pivots, F.per_matrix(slope) * F.identity_like(self, n, n), True, True)
+    return F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))
 
 
 slogdet_block.derivative(self=_slogdet_rule)
@@ -494,12 +470,12 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 @surface()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return answer(_Slogdet, slogdet_block(input), out)
+    return _Slogdet(slogdet_block(input)[:2])
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
-    return answer(_LinalgSlogdet, slogdet_block(A), out)
+    return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
 @surface()
@@ -507,7 +483,7 @@ def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan if that is negative."""
     square("logdet", input._array)
     floating("logdet", input._array)
-    sign, log = slogdet_block(input)
+    sign, log = slogdet_block(input)[:2]
     found: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
     return found
 
@@ -573,7 +549,7 @@ def pinv(
             f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
-    return into(out, pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian))
+    return pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian)
 
 
 @surface()
@@ -665,7 +641,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     implemented("linalg_lstsq_cpu", a)
     if rcond is None:
         rcond = float(numpy.finfo(a.dtype).eps) * max(a.shape[-2:])
-    return answer(_Lstsq, lstsq_block(input, b, rcond, driver or "gelsy", vector), out)
+    return _Lstsq(lstsq_block(input, b, rcond, driver or "gelsy", vector))
 
 
 # -- Tensors as matrices ---------------------------------------------------------------------------------------------
@@ -683,7 +659,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
             f"{after} != {before}"
         )
     found = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
-    return into(out, found)
+    return found
 
 
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
@@ -701,4 +677,4 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = No
             f"but got {after} != {before}"
         )
     found = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
-    return into(out, found)
+    return found

@@ -9,6 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..kernels import counting
 from ..kernels.ordering import best, ordered
 from ..kernels.picking import along, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
@@ -60,7 +61,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     indices=tensor([0, 2, 1]))
     """
     block = sort_block if stable is None else stable_sort_block
-    return _Sort(block(input, dimension(dim, input._array.ndim), descending, out=out))
+    return _Sort(block(input, dimension(dim, input._array.ndim), descending))
 
 
 @op(function=False, method=False)
@@ -122,7 +123,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     at = dimension(dim, input._array.ndim)
     if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    return _Topk(topk_block(input, k, at, largest, out=out))
+    return _Topk(topk_block(input, k, at, largest))
 
 
 @op(
@@ -153,7 +154,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     at = dimension(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
-    return _Kth(kthvalue_block(input, k, at, keepdim, out=out))
+    return _Kth(kthvalue_block(input, k, at, keepdim))
 
 
 # -- Counting --------------------------------------------------------------------------------------------------------
@@ -171,13 +172,17 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
-    if array.ndim != 1 or (array.size and int(array.min()) < 0):
+    low, high = counting.limits(array) if array.size else (0, -1)
+    if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    found = numpy.bincount(array, None if weights is None else weights._array, minlength)
+    if weights is None and array.size:
+        found = counting.counted(array, 0, max(high, minlength - 1))
+    else:
+        found = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:
         found = found.astype(numpy.float32)
     return wrap(found)

@@ -83,7 +83,7 @@ def _order(n: Any) -> int:
 @surface(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
     """The derivative of order ``n`` of the digamma function."""
-    return polygamma_block(input, _order(n), out=out)
+    return polygamma_block(input, _order(n))
 
 
 @surface(function=False, name="polygamma")
@@ -128,7 +128,7 @@ mvlgamma_block.derivative(self=_mvlgamma_rule)
 @surface()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
     """The logarithm of the multivariate gamma function of dimension ``p``."""
-    return mvlgamma_block(input, p, out=out)
+    return mvlgamma_block(input, p)
 
 
 @surface(function=False)
@@ -445,7 +445,7 @@ def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
     tensor([0., 0.])
     """
-    return _choose(_xlogy, input, other)(input, other, out=out)
+    return _choose(_xlogy, input, other)(input, other)
 
 
 @surface()
@@ -489,9 +489,9 @@ def _zeta(np: Any, self: Any, other: Any, /) -> Any:
 
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """``input * log(1 + other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number."""
-    return _choose(_xlog1py, input, other)(input, other, out=out)
+    return _choose(_xlog1py, input, other)(input, other)
 
 
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Hurwitz's zeta function: the sum of ``(k + other) ** -input`` over k from 0; either may be a number."""
-    return _choose(_zeta, input, other)(input, other, out=out)
+    return _choose(_zeta, input, other)(input, other)

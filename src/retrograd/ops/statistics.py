@@ -12,7 +12,6 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
 from .arithmetic import div, mul, sub
-from .calls import write_array
 from .create import made, place_of, scalar_tensor
 from .elementary import sqrt
 from .interpret import innermost, slicewise
@@ -32,7 +31,7 @@ from .table import METHODS, surface
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _levels(name: str, input: Tensor, q: Any, interpolation: str, out: Any) -> Tensor:
+def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     """The quantiles asked for as a tensor, where everything goes together."""
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
@@ -57,8 +56,6 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str, out: Any) -> T
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if not bool(((q._array >= 0) & (q._array <= 1)).all()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
-    if out is not None and out.dtype is not input.dtype:
-        raise RuntimeError("quantile() out tensor must be same dtype as the input tensor")
     return q
 
 
@@ -76,9 +73,9 @@ def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
 
 
 def _quantile(
-    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, out: Any, skip: bool
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
 ) -> Tensor:
-    level = _levels(name, input, q, interpolation, out)
+    level = _levels(name, input, q, interpolation)
     axis = None if dim is None else dimension(dim, input._array.ndim)
     ordered = _ordered(input, axis, keepdim)
     levels = level if level._array.ndim else reshape(level, (1,))
@@ -102,12 +99,7 @@ def _quantile(
         found = METHODS["lerp_"](found, above, share)
     if level._array.ndim:
         found = METHODS["transpose_"](METHODS["unsqueeze_"](found, 0), 0, -1)
-    found = METHODS["squeeze_"](found, -1)
-    if out is None:
-        return found
-    if out._array.shape != found._array.shape:
-        write_array(out, found._array)
-    return out.copy_(found)
+    return METHODS["squeeze_"](found, -1)
 
 
 @surface()
@@ -124,7 +116,7 @@ def quantile(
     >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.75]))
     tensor([2., 3.])
     """
-    return _quantile("quantile", input, q, dim, keepdim, interpolation, out, False)
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
 @surface()
@@ -133,7 +125,7 @@ def nanquantile(
     out: Any = None,
 ) -> Tensor:  # fmt: skip
     """As :func:`quantile`, of the elements that are not nan."""
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, out, True)
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
 # -- Covariances -----------------------------------------------------------------------------------------------------
@@ -363,19 +355,7 @@ def histogram(
     points = input._array.reshape(-1, 1)
     weights = None if weight is None else weight._array.reshape(-1)
     hist, edges = _histogram(input, points, (bins,), range, weights, density)
-    found = (wrap(hist), bins if given else wrap(edges[0]))
-    if out is None:
-        return _Histogram(found)
-    for name, target in zip(("hist", "bin_edges"), out, strict=True):
-        if target.dtype is not input.dtype:
-            a, b = (dtypes.scalar_name(kind).lower() for kind in (input.dtype, target.dtype))
-            raise RuntimeError(
-                f"torch.histogram: input tensor and {name} tensor should have the same dtype, but got input {a} and "
-                f"{name} {b}"
-            )
-    for target, each in zip(out, found, strict=True):
-        write_array(target, each._array)
-    return _Histogram(out)
+    return _Histogram((wrap(hist), bins if given else wrap(edges[0])))
 
 
 def _histogram(
@@ -437,11 +417,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high:
         low, high = low - 1, high + 1
-    counts = _evenly_counted(place_of(input.device), array.reshape(-1), bins, low, high)
-    if out is None:
-        return wrap(counts)
-    write_array(out, counts)
-    return out
+    return wrap(_evenly_counted(place_of(input.device), array.reshape(-1), bins, low, high))
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:

@@ -151,6 +151,7 @@ def surface(
     gives: Any = None,
     operands: Sequence[str] = (),
     also: Sequence[tuple[Operation, str]] = (),
+    common: Callable[..., Any] | None = None,
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
@@ -161,6 +162,8 @@ def surface(
     parameters that the function does not have or has in another form; ``gives``, ``operands``: what becomes of several
     results, and what the function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with
     what must hold; ``over``: the block's result replaces what its first tensor held.
+    ``common``, of a function that makes a tensor of no other: the array of it, called with the arguments
+    without names, as they were given (of ``*args`` with the tuple), if there are no others; None for what is not so common.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,6 +174,8 @@ def surface(
                 front = Front(block.op, target, what, fixed, gives, operands, front, over)
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
+        if common is not None:
+            target.common = common  # type: ignore[attr-defined]
         for each in (called, *aliases):
             if function:
                 FUNCTIONS[each] = shown

@@ -39,4 +39,5 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+Adafactor.__module__ = Muon.__module__ = __name__  # as PyTorch's
 __getattr__, __dir__ = absent(__name__), listed(globals())

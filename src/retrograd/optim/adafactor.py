@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from .elementwise import count, filled, gradient, plain
-from .optimizer import Optimizer, check_rate, counter, loss_of, recorded
+from .elementwise import ByParameter, count, filled, gradient, plain
+from .optimizer import check_rate, counter
 
 
-class Adafactor(Optimizer):
+class Adafactor(ByParameter):
     """Steps relative to the size of the parameter, divided by the root of a mean square that is kept as the product of
     its means by row and by column (of a vector: as it is), and clipped to a root mean square of ``d``.
 
@@ -39,21 +38,6 @@ class Adafactor(Optimizer):
             "maximize": maximize,
         }  # fmt: skip
         super().__init__(params, defaults)
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
-
-        Raises RuntimeError for complex parameters.
-        """
-        with recorded(False):
-            loss = loss_of(closure)
-            for group in self.param_groups:
-                params = [param for param in group["params"] if param._grad is not None]
-                if any(param.is_complex() for param in params):
-                    raise RuntimeError("Adafactor does not support complex parameters")
-                for param in params:
-                    self._move(group, param)
-        return loss
 
     def _move(self, group: dict[str, Any], param: Tensor) -> None:
         grad, state = gradient(param), self.state[param]

@@ -1,7 +1,7 @@
 """``Elementwise``: an optimiser whose rule moves every element of a parameter by that element's own past.
 
-All but LBFGS, Adafactor and Muon are such. A subclass says which state a parameter begins with, which numbers a step
-needs, and the rule, in the words of ``fused.py``.
+All but LBFGS, Adafactor and Muon are such; the last two are ``ByParameter``. A subclass says which state a parameter begins
+with, which numbers a step needs, and the rule, in the words of ``fused.py``.
 """
 
 from __future__ import annotations
@@ -80,6 +80,28 @@ class Elementwise(Optimizer):
         carry_out(
             type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers
         )
+
+
+class ByParameter(Optimizer):
+    """What steps through parameters for a rule that looks at each as a whole; a subclass gives ``_move``."""
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
+
+        Raises RuntimeError for complex parameters.
+        """
+        with recorded(False):
+            loss = loss_of(closure)
+            for group in self.param_groups:
+                params = [param for param in group["params"] if param._grad is not None]
+                if any(param.is_complex() for param in params):
+                    raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+                for param in params:
+                    self._move(group, param)
+        return loss
+
+    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+        raise NotImplementedError
 
 
 def gradient(param: Tensor) -> Tensor:

@@ -25,4 +25,6 @@ __all__ = [
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
+for _name in __all__:  # where PyTorch has them
+    globals()[_name].__module__ = __name__
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import filled, gradient, plain
-from .optimizer import Optimizer, check_rate, loss_of, parameters, recorded
+from .elementwise import ByParameter, filled, gradient, plain
+from .optimizer import check_rate, parameters
 
 
-class Muon(Optimizer):
+class Muon(ByParameter):
     """For matrices only: steps along the nearest orthogonal matrix to the running mean of the gradients.
 
     That matrix is found, roughly and in bfloat16, by ``ns_steps`` steps of a Newton-Schulz iteration.
@@ -39,21 +38,6 @@ class Muon(Optimizer):
                 raise ValueError(
                     f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}"
                 )
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
-
-        Raises RuntimeError for complex parameters.
-        """
-        with recorded(False):
-            loss = loss_of(closure)
-            for group in self.param_groups:
-                params = [param for param in group["params"] if param._grad is not None]
-                if any(param.is_complex() for param in params):
-                    raise RuntimeError("Muon does not support complex parameters")
-                for param in params:
-                    self._move(group, param)
-        return loss
 
     def _move(self, group: dict[str, Any], param: Tensor) -> None:
         grad, state, momentum = gradient(param), self.state[param], group["momentum"]

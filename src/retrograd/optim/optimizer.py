@@ -95,7 +95,7 @@ class Optimizer:
     defaults: dict[str, Any]
     state: defaultdict[Any, Any]
     param_groups: list[dict[str, Any]]
-    _step_watched: Any
+    _step_watched: Any = None
 
     #: Options that old pickles and checkpoints lack, and what they were then.
     later_options: dict[str, Any] = {}

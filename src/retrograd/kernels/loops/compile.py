@@ -33,14 +33,14 @@ class Loop:
         #: The places of arguments in which a number may stand for an array of equal elements: those called g or h.
         self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
-    def __call__(self, first: Any, *rest: Any) -> None:
+    def __call__(self, first: Any, *rest: Any) -> Any:
         if RUNNING.simple:
-            self._for_all(first, *rest)
-        elif not RUNNING.together(self._for_all, first.size, (first, *rest)):
-            self._for_one(first, *rest)
+            return self.for_all(first, *rest)
+        together, found = RUNNING.together(self.for_all, first.size, (first, *rest))
+        return found if together else self._for_one(first, *rest)
 
     @cached_property
-    def _for_all(self) -> Any:
+    def for_all(self) -> Any:
         return _compiled(self.function, self.flags, True)
 
     @cached_property
@@ -70,8 +70,8 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
 class InOrder(Loop):
     """A loop whose rounds depend on each other: it runs on one thread."""
 
-    def __call__(self, first: Any, *rest: Any) -> None:
-        self._for_one(first, *rest)
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        return self._for_one(first, *rest)
 
 
 def loop_in_order(function: Callable[..., None]) -> InOrder:

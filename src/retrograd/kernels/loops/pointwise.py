@@ -282,6 +282,28 @@ def gelu_backward(g: Any, x: Any, out: Any) -> None:
 
 
 @loop
+def gelu_by_tanh(x: Any, linear: Any, cubic: Any, out: Any) -> None:
+    # (1 + tanh(u)) / 2 is the sigmoid of 2 u = x (linear + cubic x**2): of a negative u without cancelling.
+    for i in prange(x.size):
+        double = x[i] * (linear + cubic * (x[i] * x[i]))
+        fade = decay(-abs(double))
+        out[i] = x[i] * ((like(x[i], 1) if double > 0 else fade) / (like(x[i], 1) + fade))
+
+
+@loop
+def gelu_by_tanh_backward(g: Any, x: Any, linear: Any, cubic: Any, out: Any) -> None:
+    for i in prange(x.size):
+        one, square = like(x[i], 1), x[i] * x[i]
+        double = x[i] * (linear + cubic * square)
+        fade = decay(-abs(double))
+        share = one / (one + fade)
+        slope = (
+            x[i] * (linear + like(x[i], 3) * cubic * square) * (fade * share)
+        )  # 0 far out, where square may be infinite
+        out[i] = at(g, i) * (share * ((one if double > 0 else fade) + (slope if fade > 0 else like(x[i], 0))))
+
+
+@loop
 def log1p(x: Any, out: Any) -> None:
     for i in prange(x.size):
         out[i] = log1p_of(x[i])

@@ -21,19 +21,23 @@ FLUSH = 128  # rows that are added up before they go to the double-precision sum
 
 
 @loop_of_sums
-def total(x: Any, sums: Any) -> None:
-    """The sums of the stretches of a line."""
+def total(x: Any, sums: Any) -> Any:
+    """The sum of a line; ``sums`` is for those of its stretches."""
     for k in prange(sums.size):
         found = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
         for i in range(part.size):
             found += part[i]
         sums[k] = found
+    whole = 0.0
+    for k in range(sums.size):
+        whole += sums[k]
+    return whole
 
 
 @loop_of_sums
-def total_of_squares(x: Any, centre: Any, sums: Any) -> None:
-    """The sums of ``(x - centre)**2``."""
+def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
+    """The same of ``(x - centre)**2``."""
     for k in prange(sums.size):
         found = 0.0
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -41,6 +45,10 @@ def total_of_squares(x: Any, centre: Any, sums: Any) -> None:
             gap = numpy.float64(part[i] - centre)
             found += gap * gap
         sums[k] = found
+    whole = 0.0
+    for k in range(sums.size):
+        whole += sums[k]
+    return whole
 
 
 @loop_of_sums
@@ -51,6 +59,36 @@ def product(x: Any, products: Any) -> None:
         for i in range(part.size):
             found *= part[i]
         products[k] = found
+
+
+@loop_of_sums
+def product_rows(x: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        found, row = like(x[r, 0], 1), x[r]
+        for i in range(row.size):
+            found *= row[i]
+        out[r] = found
+
+
+@loop_of_sums
+def products_of_others(x: Any, out: Any) -> None:
+    """For each element of a row the product of the others: by a division, unless that of all is near 0 or infinity."""
+    for r in prange(x.shape[0]):
+        row, into, whole = x[r], out[r], like(x[r, 0], 1)
+        for i in range(row.size):
+            whole *= row[i]
+        if like(whole, 1e-30) < abs(whole) < like(whole, 1e30):
+            for i in range(row.size):
+                into[i] = whole / row[i]
+        else:
+            whole = like(whole, 1)
+            for i in range(row.size):
+                into[i] = whole
+                whole *= row[i]
+            whole = like(whole, 1)
+            for i in range(row.size - 1, -1, -1):
+                into[i] *= whole
+                whole *= row[i]
 
 
 @loop_of_sums
@@ -91,7 +129,14 @@ def sum_columns(x: Any, sums: Any) -> None:
         sums[o, part, left:right] = 0
         for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
             few[:] = 0
-            for r in range(start, min(x.shape[1], (part + 1) * step, start + FLUSH)):
+            end = min(x.shape[1], (part + 1) * step, start + FLUSH)
+            fours = start + (end - start) // 4 * 4
+            for r in range(start, fours, 4):  # four at once: the sums are fetched and put back once for them
+                first, second = x[o, r, left:right], x[o, r + 1, left:right]
+                third, fourth = x[o, r + 2, left:right], x[o, r + 3, left:right]
+                for j in range(first.size):
+                    few[j] += (first[j] + second[j]) + (third[j] + fourth[j])
+            for r in range(fours, end):
                 row = x[o, r, left:right]
                 for j in range(row.size):
                     few[j] += row[j]
@@ -130,6 +175,51 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
         for i in range(row.size):
             top = larger(top, sign * row[i])
         out[r] = sign * top
+
+
+@loop_of_sums
+def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
+    """The same of a line; ``tops`` is for its stretches."""
+    for k in prange(tops.size):
+        part = x[k * STRETCH : (k + 1) * STRETCH]
+        top = sign * part[0]
+        for i in range(part.size):
+            top = larger(top, sign * part[i])
+        tops[k] = top
+    top = tops[0]
+    for k in range(tops.size):
+        top = larger(top, tops[k])
+    return sign * top
+
+
+@loop
+def share_of_rows(x: Any, top: Any, out: Any) -> None:
+    """For each element of a row one over how many are equal to its ``top``, if it is itself, else 0."""
+    for r in prange(x.shape[0]):
+        here, into, best = x[r], out[r], top[r]
+        count = 0
+        for i in range(here.size):
+            count += here[i] == best or (here[i] != here[i] and best != best)
+        share = like(best, 1) / like(best, max(count, 1))
+        for i in range(here.size):
+            same = here[i] == best or (here[i] != here[i] and best != best)
+            into[i] = share if same else like(best, 0)
+
+
+@loop
+def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
+    """The same of a line; ``counts`` is for its stretches."""
+    for k in prange(counts.size):
+        part, count = x[k * STRETCH : (k + 1) * STRETCH], 0
+        for i in range(part.size):
+            count += part[i] == top or (part[i] != part[i] and top != top)
+        counts[k] = count
+    found = 0
+    for k in range(counts.size):
+        found += counts[k]
+    share = like(top, 1) / like(top, max(found, 1))
+    for i in prange(x.size):
+        out[i] = share if x[i] == top or (x[i] != x[i] and top != top) else like(top, 0)
 
 
 @loop

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .compile import loop_of_sums
+from .compile import loop, loop_of_sums
 from .scalars import at, decay, larger, like, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
@@ -83,6 +83,93 @@ def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
             into[i] = at(slope, i) - decay(here[i]) * whole
 
 
+# -- The same along the middle axis of (outer, many, inner), in strips of columns that stay in the cache --------------------
+
+WIDTH = 256
+
+
+@loop_of_sums
+def softmax_columns(x: Any, out: Any) -> None:
+    across = (x.shape[2] + WIDTH - 1) // WIDTH
+    for cell in prange(x.shape[0] * across):
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, x.shape[2])
+        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                top[j] = larger(top[j], here[j])
+        for r in range(x.shape[1]):
+            here, into = x[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                raised = decay(here[j] - top[j])
+                into[j] = raised
+                whole[j] += raised
+        for j in range(whole.size):
+            whole[j] = like(top[j], 1) / whole[j]
+        for r in range(x.shape[1]):
+            into = out[o, r, left:right]
+            for j in range(into.size):
+                into[j] *= whole[j]
+
+
+@loop_of_sums
+def log_softmax_columns(x: Any, out: Any) -> None:
+    across = (x.shape[2] + WIDTH - 1) // WIDTH
+    for cell in prange(x.shape[0] * across):
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, x.shape[2])
+        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                top[j] = larger(top[j], here[j])
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                whole[j] += decay(here[j] - top[j])
+        for j in range(whole.size):
+            whole[j] = log(whole[j])
+        for r in range(x.shape[1]):
+            here, into = x[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                into[j] = (here[j] - top[j]) - whole[j]
+
+
+@loop_of_sums
+def softmax_backward_columns(g: Any, y: Any, out: Any) -> None:
+    across = (y.shape[2] + WIDTH - 1) // WIDTH
+    for cell in prange(y.shape[0] * across):
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, y.shape[2])
+        along = numpy.zeros(right - left, y.dtype)
+        for r in range(y.shape[1]):
+            slope, here = g[o, r, left:right], y[o, r, left:right]
+            for j in range(here.size):
+                along[j] += slope[j] * here[j]
+        for r in range(y.shape[1]):
+            slope, here, into = g[o, r, left:right], y[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                into[j] = (slope[j] - along[j]) * here[j]
+
+
+@loop_of_sums
+def log_softmax_backward_columns(g: Any, y: Any, out: Any) -> None:
+    across = (y.shape[2] + WIDTH - 1) // WIDTH
+    for cell in prange(y.shape[0] * across):
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, y.shape[2])
+        whole = numpy.zeros(right - left, y.dtype)
+        for r in range(y.shape[1]):
+            slope = g[o, r, left:right]
+            for j in range(slope.size):
+                whole[j] += slope[j]
+        for r in range(y.shape[1]):
+            slope, here, into = g[o, r, left:right], y[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                into[j] = slope[j] - decay(here[j]) * whole[j]
+
+
 # -- Normalisation ---------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +217,63 @@ def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) 
             slope, here, centre, scale = row(g, r), x[r], mean[r], rstd[r]
             for i in range(here.size):
                 found[i] += at(slope, i) * ((here[i] - centre) * scale)
+
+
+@loop_of_sums
+def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
+    """Each row, channels of some places each, with mean 0 and variance 1; a weight and a bias for each channel of
+    ``weight`` (groups, channels), of which the rows take one after the other.
+    """
+    groups, channels = weight.shape
+    places = x.shape[1] // channels
+    for r in prange(x.shape[0]):
+        here, whole, squares = x[r], like(x[r, 0], 0), like(x[r, 0], 0)
+        for i in range(here.size):
+            whole += here[i]
+        centre = whole / like(whole, here.size)
+        for i in range(here.size):
+            squares += (here[i] - centre) * (here[i] - centre)
+        scale = like(whole, 1) / sqrt(squares / like(whole, here.size) + eps)
+        mean[r], rstd[r] = centre, scale
+        for k in range(channels):
+            times = scale * weight[r % groups, k]
+            plus = bias[r % groups, k] - centre * times
+            part, into = x[r, k * places : (k + 1) * places], out[r, k * places : (k + 1) * places]
+            for i in range(part.size):
+                into[i] = part[i] * times + plus
+
+
+@loop_of_sums
+def group_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: Any) -> None:
+    channels, places = x.shape[1], x.shape[2]
+    for r in prange(x.shape[0]):
+        centre, scale, of = mean[r], rstd[r], weight[r % weight.shape[0]]
+        whole, along = like(centre, 0), like(centre, 0)
+        for k in range(channels):
+            slope, here = row(row(g, r), k), x[r, k]
+            of_slope, of_both = like(centre, 0), like(centre, 0)
+            for i in range(here.size):
+                of_slope += at(slope, i)
+                of_both += at(slope, i) * (here[i] - centre)
+            whole += of[k] * of_slope
+            along += of[k] * of_both
+        whole /= like(centre, channels * places)
+        along *= scale * scale / like(centre, channels * places)
+        for k in range(channels):
+            slope, here, into = row(row(g, r), k), x[r, k], out[r, k]
+            for i in range(here.size):
+                into[i] = scale * (at(slope, i) * of[k] - whole - (here[i] - centre) * along)
+
+
+@loop_of_sums
+def rms_norm(x: Any, weight: Any, eps: Any, out: Any) -> None:
+    for r in prange(x.shape[0]):
+        here, into, squares = x[r], out[r], like(x[r, 0], 0)
+        for i in range(here.size):
+            squares += here[i] * here[i]
+        scale = like(squares, 1) / sqrt(squares / like(squares, here.size) + eps)
+        for i in range(here.size):
+            into[i] = here[i] * scale * weight[i]
 
 
 @loop_of_sums
@@ -196,3 +340,39 @@ def divide(x: Any, y: Any, out: Any) -> None:
         here, into, other = x[r], out[r], shared(y, r)
         for i in range(here.size):
             into[i] = here[i] / at(other, i)
+
+
+@loop_of_sums
+def spread(y: Any, out: Any) -> None:
+    for r in prange(out.shape[0]):
+        into, other = out[r], shared(y, r)
+        for i in range(into.size):
+            into[i] = at(other, i)
+
+
+TILE = 32
+
+
+@loop_of_sums
+def exchanged(x: Any, out: Any) -> None:
+    """``x`` (outer, many, inner) as (outer, inner, many), tile by tile: a tile of both is in the cache."""
+    down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
+    for cell in prange(x.shape[0] * down):
+        o, top = cell // down, cell % down * TILE
+        bottom = min(top + TILE, out.shape[1])
+        for step in range(across):
+            left = step * TILE
+            right = min(left + TILE, out.shape[2])
+            for r in range(top, bottom):
+                into, part = out[o, r, left:right], x[o, left:right, r]
+                for j in range(into.size):
+                    into[j] = part[j]
+
+
+@loop
+def outer(x: Any, y: Any, out: Any) -> None:
+    """``out[i, j] = x[i, 0] * y[j]``."""
+    for i in prange(out.shape[0]):
+        number, line = x[i, 0], out[i]
+        for j in range(line.size):
+            line[j] = number * y[j]

@@ -23,7 +23,6 @@ from . import (  # noqa: F401 - a program reaches it from here
     module,
     normalization,
     padding,
-    parallel,
     pixelshuffle,
     pooling,
     rnn,
@@ -48,7 +47,6 @@ from .loss import *
 from .module import Module
 from .normalization import *
 from .padding import *
-from .parallel import *
 from .pixelshuffle import *
 from .pooling import *
 from .rnn import *
@@ -79,7 +77,6 @@ __all__ += sparse.__all__
 __all__ += adaptive.__all__
 __all__ += rnn.__all__
 __all__ += transformer.__all__
-__all__ += parallel.__all__
 
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
     if isinstance(globals()[_name], type):

@@ -62,8 +62,8 @@ class MultiheadAttention(Module):
             self.register_parameter("in_proj_weight", None)
         self.register_parameter("in_proj_bias", Parameter(empty(3 * embed_dim, **place)) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **place)
-        for name in ("bias_k", "bias_v"):
-            self.register_parameter(name, Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None)
+        self.bias_k = Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None
+        self.bias_v = Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 

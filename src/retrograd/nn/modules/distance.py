@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...core.absent import absent, listed
+from ...core.tensor import Tensor
 from .. import functional as F
 from .carried import carries
 from .module import Module
 
 
-@carries(F.pairwise_distance, takes="x1, x2")
+@carries()
 class PairwiseDistance(Module):
     """The p-norm of ``x1 - x2`` along the last dimension (``eps`` is added to each difference)."""
 
@@ -17,7 +18,11 @@ class PairwiseDistance(Module):
     keepdim: bool = False
 
     def _settle(self) -> None:
-        self.norm = self.p  # PyTorch's name of the attribute
+        self.norm = self.__dict__.pop("p")  # PyTorch's name of the attribute
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """The distances of the vectors of ``x1`` to those of ``x2``."""
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 @carries(F.cosine_similarity, takes="x1, x2")

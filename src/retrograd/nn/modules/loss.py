@@ -300,10 +300,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         super().__init__()
         self.register_buffer("weight", weight)
         self.reduction = reduction
-        self.in_features = in_features
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
-        self.bias = bias
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.options = options
@@ -314,7 +312,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         shape = (self.num_classes, *self.out_features)
         weight, bias = self.linear.weight, self.linear.bias
         return F.linear_cross_entropy(
-            input, weight.reshape(*shape, self.in_features) if self.out_features else weight, target,
+            input, weight.reshape(*shape, self.linear.in_features) if self.out_features else weight, target,
             linear_bias=bias.reshape(shape) if bias is not None and self.out_features else bias, weight=self.weight,
             reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
             options=self.options,
@@ -322,17 +320,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        names = (
-            "in_features",
-            "num_classes",
-            "out_features",
-            "bias",
-            "reduction",
-            "ignore_index",
-            "label_smoothing",
-            "options",
-        )
-        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        own = {"in_features": self.linear.in_features, "bias": self.linear.bias is not None, **self.__dict__}
+        names = "in_features num_classes out_features bias reduction ignore_index label_smoothing options"
+        return ", ".join(f"{name}={own[name]}" for name in names.split())
 
 
 @carries(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from ...core.absent import absent, listed
+from ...core.borrowed import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor, preserve_format
@@ -31,7 +32,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state import Stateful
+from .state import Stateful, WrappedHook
 
 #: The dictionaries of hooks that every module has.
 HOOKS = (
@@ -46,7 +47,7 @@ _before, _after = hooks.FORWARD_BEFORE, hooks.FORWARD
 _backward_before, _backward = hooks.BACKWARD_BEFORE, hooks.BACKWARD
 
 
-class Module(Stateful):
+class Module(Stateful, Borrowed):
     """The base of all modules. A module of one's own makes its parts in ``__init__`` and uses them in ``forward``.
 
     Parameters, buffers and modules that are assigned as attributes are registered: they move, are trained, saved and
@@ -573,22 +574,11 @@ class Module(Stateful):
             state = {name: value for name, value in state.items() if name != "forward"}
         return state
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        reduced = super().__reduce_ex__(protocol)
-        cls = type(self)
-        if isinstance(reduced, tuple) and cls.__module__.startswith("torch.") and reduced[1] == (cls,):
-            return (blank, ("retrograd" + cls.__module__.removeprefix("torch"), cls.__name__), *reduced[2:])
-        return reduced
 
-
+_WrappedHook = WrappedHook  # as checkpoints name it
 for _name, _function in vars(Stateful).items():  # as which errors name them
     if isinstance(_function, types.FunctionType):
         _function.__qualname__ = f"Module.{_name}"
-
-
-def blank(place: str, name: str) -> Any:
-    """An instance of one of the package's own classes, which pickles name by where they are, without a state."""
-    return object.__new__(getattr(importlib.import_module(place), name))
 
 
 COMPLEX = (

@@ -107,6 +107,15 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Any]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "_flat_weights": self._flat_weights,
+        }  # as PyTorch's layer, which keeps the list, expects
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: each for name, each in state.items() if name != "_flat_weights"})
+
     @property
     def all_weights(self) -> list[list[Any]]:
         """The weights of each layer and direction."""

@@ -5,10 +5,12 @@ Knows of a module only its dictionaries and its children.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...core.borrowed import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor
@@ -31,6 +33,39 @@ class IncompatibleKeys(NamedTuple):
 
 
 IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
+
+
+class WrappedHook(Borrowed):
+    """A hook that is called with its module first, if it has been given one."""
+
+    def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
+        self.hook = hook
+        self.with_module = module is not None
+        if self.with_module:
+            self.module = weakref.ref(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"hook": self.hook, "with_module": self.with_module}
+        return {**found, "module": self.module()} if self.with_module else found
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["with_module"] and state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.hook, self.with_module = state["hook"], state["with_module"]
+        if self.with_module:
+            self.module = weakref.ref(state["module"])
+
+
+WrappedHook.__name__ = WrappedHook.__qualname__ = "_WrappedHook"
+WrappedHook.__module__ = "torch.nn.modules.module"
 
 
 class Stateful:
@@ -62,7 +97,7 @@ class Stateful:
         return Handle(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., None], with_module: bool = False) -> Handle:
-        return Handle(self._load_state_dict_pre_hooks, (hook, with_module))
+        return Handle(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
         """Call a hook before this module's state is loaded.
@@ -171,9 +206,8 @@ class Stateful:
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         """Take this module's own state, without its children's, out of ``state_dict``."""
-        for hook, with_module in self._load_state_dict_pre_hooks.values():
-            hook(*[self] * with_module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                 error_msgs)  # fmt: skip
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         state = {name: own for name, own in self._own_state().items() if own is not None}
         for name, own in state.items():

@@ -12,6 +12,7 @@ from ...core.tensor import Tensor
 from ...ops.create import full
 from .. import functional as F
 from .. import init
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -111,6 +112,12 @@ class TransformerEncoderLayer(_Layer):
 
     attentions = ("self_attn",)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = (F.relu, ReLU), (F.gelu, GELU)  # numbered, for PyTorch, which has a faster way for them
+        found = [self.activation is function or isinstance(self.activation, kind) for function, kind in known]
+        self.activation_relu_or_gelu = found.index(True) + 1 if any(found) else 0
+
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
@@ -147,6 +154,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False
         self.mask_check = mask_check
 
     def forward(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.absent import absent, listed
-from .module import Module
+from ..modules.module import Module
 
 
 class DataParallel(Module):
@@ -21,5 +21,18 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-__all__ = ["DataParallel"]
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: Any = None,
+) -> Any:
+    """What the module gives for ``inputs`` (a tuple, or one input) on the one device that it is on."""
+    return module(*inputs if isinstance(inputs, tuple) else (inputs,), **(module_kwargs or {}))
+
+
+DataParallel.__module__ = "torch.nn.parallel.data_parallel"
+__all__ = ["DataParallel", "data_parallel"]
 __getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,112 @@
+"""One engine in a process of its own, which does what ``measure.py`` asks: prepares a row, computes it, takes times.
+
+Two engines in one process would share NumPy's threads, OpenMP's and each other's settings: PyTorch's threads wait awake,
+and loops beside them took ten times as long. Here each has the machine as it has it in a program, while the other sleeps.
+Questions come as pickles on the standard input, answers go to the standard output.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy
+
+from .groups import GROUPS
+
+#: Seconds that one engine works before the other takes its turn.
+TURN = 0.03
+#: Seconds that an engine's threads may look for more work when its turn is over; OpenBLAS's and OpenMP's do for a while.
+AWAKE = 0.5
+
+
+def arrays(results: Any) -> Iterator[Any]:
+    """The arrays in what a work returned, in order."""
+    if isinstance(results, (tuple, list)):
+        for each in results:
+            yield from arrays(each)
+    elif isinstance(results, dict):
+        yield from arrays(list(results.values()))
+    elif hasattr(results, "detach"):
+        yield results.detach().cpu().resolve_conj().numpy()
+    elif isinstance(results, (int, float, complex, numpy.ndarray, numpy.generic)):
+        yield numpy.asarray(results)
+
+
+class Engine:
+    """A module, and the works of the row it was last asked to prepare, by name: the row's own, and the one by hand."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.module = import_module(name)
+        self.module.set_num_threads(threads)
+        #: The wall's clock, or (one thread) the processor's time of this thread, which other programs do not disturb.
+        self.now = time.thread_time if threads == 1 else time.perf_counter
+        self.works: dict[str, Callable[[], Any]] = {}
+        self.counts: dict[str, int] = {}
+
+    def prepare(self, group: str, place: int, by_hand: bool) -> list[Any]:
+        """Make a row's work; what it computes."""
+        self.works = {}
+        gc.collect()
+        row = GROUPS[group].rows[place]
+        self.module.manual_seed(0)
+        self.works["program"] = row.program(self.module)
+        # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
+        found = [each.copy() for each in arrays(self.works["program"]())]
+        if by_hand and row.by_hand is not None:
+            self.works["by_hand"] = row.by_hand()
+        for name, work in self.works.items():
+            self._once(work, 2)
+            self.counts[name] = max(1, min(20000, int(TURN / max(self._once(work, 2), 1e-7))))
+        gc.collect()
+        return found
+
+    def turn(self, name: str) -> float:
+        """Seconds a run, after some that are not counted. It answers when its threads have gone to sleep."""
+        work, count = self.works[name], self.counts[name]
+        self._once(work, max(1, min(count // 10, 10)))
+        seconds = self._once(work, count)
+        end = time.perf_counter() + AWAKE
+        while time.perf_counter() < end:
+            before = time.process_time()
+            time.sleep(0.005)
+            if time.process_time() - before < 0.001:
+                break
+        return seconds
+
+    def used(self) -> float:
+        """Seconds of the processor that this process has taken by now, all threads."""
+        return time.process_time()
+
+    def _once(self, work: Callable[[], Any], count: int) -> float:
+        now = self.now
+        start = now()
+        for _ in range(count):
+            work()
+        return (now() - start) / count
+
+
+def main() -> None:
+    """Answer until the questions end: ``python -m benchmarks.engine MODULE THREADS``."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what a program prints is no answer
+    engine = Engine(sys.argv[1], int(sys.argv[2]))
+    while True:
+        try:
+            method, given = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = getattr(engine, method)(*given)
+        except Exception as error:
+            answer = error.__class__(str(error)) if type(error).__module__ == "builtins" else RuntimeError(str(error))
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

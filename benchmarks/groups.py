@@ -1,0 +1,30 @@
+"""All groups of rows, by name. Imports no engine: rows take the module as a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import higher, large, losses, overhead, products, training, tutorials, windows
+from .row import Group, Row
+
+
+def _overhead() -> Iterator[Row]:
+    for name, (program, operations, asked) in overhead.ROWS.items():
+        yield Row(name, program, asked, operations)
+
+
+GROUPS = {
+    group.name: group
+    for group in (
+        Group("overhead", "Single operations and small graphs", tuple(_overhead()), 2.5),
+        Group("tutorials", "Beside NumPy by hand", tuple(tutorials.rows())),
+        Group("large", "Large tensors: element by element, and reductions", tuple(large.rows()), 2.0),
+        Group("chains", "Chains of operations element by element", tuple(large.chains()), 2.0),
+        Group("losses", "softmax, normalisation, losses, dropout", tuple(losses.rows()), 1.5),
+        Group("products", "Products of matrices, linear algebra", tuple(products.rows()), 1.0),
+        Group("windows", "Convolution, pooling, embedding, attention", tuple(windows.rows()), 1.0),
+        Group("picking", "Picking, sorting, scanning, drawing", tuple(windows.picking()), 1.0),
+        Group("training", "Steps of training", tuple(training.rows()), 1.5),
+        Group("higher", "Derivatives of higher order", tuple(higher.rows()), 1.5),
+    )
+}
