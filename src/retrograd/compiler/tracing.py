@@ -74,6 +74,7 @@ class Traced(Transformed):
     sliced = True  # so that whoever reads the numbers of tensors by himself asks by_slices
     _run: Any
     _value: Value
+    _held: Any  # its array, which an operation in place may exchange for one of another shape
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return self._run.process(op, tensors, params, in_place)
@@ -333,7 +334,7 @@ class Trace(Run):
     def traced(self, inner: Tensor, value: Value) -> Traced:
         """What stands for ``inner``."""
         made: Traced = stand(Traced, self, inner)
-        made._value = value
+        made._value, made._held = value, inner._array
         self.arrays[id(inner._array)] = value
         self.kept.append((inner, inner._array))
         self.standing[value] = made
@@ -369,6 +370,8 @@ class Trace(Run):
     def operand(self, x: Any) -> Any:
         """The value of an operand of a block (numbers and None stay)."""
         if x.__class__ is Traced:
+            if x._inner._array is not x._held:
+                self.give_up("changes the shape of a tensor in place")
             return x._value
         if not isinstance(x, Tensor):
             return x
@@ -412,7 +415,7 @@ class Trace(Run):
             return func(*self.plain(args), **self.plain(kwargs))
         if self.reason is not None:
             return self.plain(result)
-        if _drawn() != self.position:
+        if not _undrawn(self.position):
             self.give_up(f"{name}() draws random numbers")
             return self.plain(result)
         return self.received(name, given, named, result)
@@ -426,7 +429,7 @@ class Trace(Run):
             return f"{name}(out=)"
         if kwargs.get("generator") is not None:
             return f"{name}(generator=)"
-        if _drawn() != self.position:
+        if not _undrawn(self.position):
             return "sets or uses the state of the random generator"
         if name in ("__getitem__", "__setitem__", "index_put", "index_put_") and _by_mask(args):
             return "indexing by a mask, which gives as many elements as it has ones"
@@ -554,7 +557,7 @@ class Trace(Run):
         made = self.tape.value(RESULT, x._inner._array, x._inner.requires_grad)
         self.tape.steps.append(Step(op, operands, params, (made,), False, where.caller(), in_place=True))
         before: Traced = stand(Traced, self, x._inner.detach())
-        before._value, self.standing[value] = value, before
+        before._value, before._held, self.standing[value] = value, x._held, before
         x._value, self.standing[made] = made, x
         self.arrays[id(x._inner._array)] = made
         return x
@@ -615,7 +618,13 @@ def _ordinary(x: Tensor) -> bool:
     return x.__class__ in (Tensor, Parameter, Buffer) and x._array.__class__ is numpy.ndarray
 
 
-def _drawn() -> Any:
-    """What changes whenever the default generator is asked for numbers."""
+def _drawn() -> tuple[Any, ...]:
+    """The state of the default generator, as far as draws and seeds change it."""
     stream = default_generator._stream
-    return stream._position, id(stream._words), stream.kept
+    return stream._words, stream._position, stream.kept, stream.initial_seed
+
+
+def _undrawn(before: tuple[Any, ...]) -> bool:
+    """Whether the default generator is in the state that it was in."""
+    now = _drawn()
+    return now[0] is before[0] and now[1:] == before[1:]

@@ -72,10 +72,12 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
                     return function(*args, **kwargs)
                 try:
                     return each.call(args, kwargs)
-                except Exception:
+                except Exception as error:
                     if each.touches or strict:
                         raise
-                    return function(*args, **kwargs)  # which says what is wrong
+                    result = function(*args, **kwargs)  # which says what is wrong with the call, if something is
+                    each.call, each.reason = None, f"its program failed: {type(error).__name__}: {error}"
+                    return result
         return held.missed(args, kwargs)
 
     functools.update_wrapper(replayed, function)
@@ -294,7 +296,9 @@ def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
             return "uses a tensor that no argument, closure, global name or module holds"
     for each in leaves:
         if each.__class__ is Traced:
-            value = each._value
+            value = trace.operand(each)
+            if trace.reason is not None:
+                return trace.reason
             if value in seen or trace.stands.get(id(each._inner)) is each:
                 continue
             if value.root in roots or value.root.kind is INPUT:
