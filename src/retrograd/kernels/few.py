@@ -149,6 +149,27 @@ def chosen(x: Any, target: Any, ignored: int) -> Any:
     return x.take(_starts(rows, size) + target).dot(ONES[F32][rows])
 
 
+def extreme(x: Any, dim: Any, largest: bool) -> Any:
+    """The largest or smallest elements along the second axis of two (a nan if there is one)."""
+    if dim.__class__ is not int or dim not in (1, -1) or not (size := _length(x, 1)) or not x.flags.c_contiguous:
+        return None
+    return x.take(_starts(len(x), size) + (x.argmax(1) if largest else x.argmin(1)))
+
+
+@lru_cache(maxsize=64)
+def _outside(name: str, shape: tuple[int, ...], diagonal: int) -> Any:
+    return numpy.flatnonzero(getattr(numpy, name)(numpy.ones(shape, bool), diagonal) == 0)
+
+
+def triangle(name: str, x: Any, diagonal: int) -> Any:
+    """The part of each matrix above (``"triu"``) or below a diagonal, zeros elsewhere."""
+    if x.__class__ is not ndarray or x.size > MANY:
+        return None
+    out = x.copy()
+    out.put(_outside(name, x.shape, diagonal), 0)
+    return out
+
+
 # -- Windows ---------------------------------------------------------------------------------------------------------
 
 

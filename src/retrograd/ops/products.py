@@ -21,7 +21,7 @@ from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .promote import broadcast_error, mismatch
 from .refusals import INSTEAD
-from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
+from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view, view_block
 from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
@@ -118,7 +118,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
     inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
-            "np.matmul(self, mat2)"),
+            "(self[0].dot(mat2[0])[None] if len(self) == 1 else np.matmul(self, mat2))"),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
@@ -234,7 +234,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    return F.mul(reshape(input, (-1, 1)), vec2)
+    column = view_block(input, (len(input._array), 1)) if input._array.flags.c_contiguous else reshape(input, (-1, 1))
+    return F.mul(column, vec2)
 
 
 @surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])

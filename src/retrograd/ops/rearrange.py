@@ -8,6 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..kernels import few
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -68,7 +69,8 @@ def _triangle(name: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return getattr(np, name)(self, diagonal)
+        found = few.triangle(name, self, diagonal)
+        return getattr(np, name)(self, diagonal) if found is None else found
 
     kernel.__name__ = name
     kernel.__doc__ = doc
@@ -145,10 +147,15 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 # -- Turning and rolling -----------------------------------------------------------------------------------------------
 
 
+WHOLE, REVERSED = slice(None), slice(None, None, -1)
+
+
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """The elements in reverse order along ``dims``."""
-    return np.array(np.flip(self, dims), order="K") if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return np.array(self[tuple([REVERSED if axis in dims else WHOLE for axis in range(self.ndim)])], order="K")
 
 
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
