@@ -170,6 +170,29 @@ def triangle(name: str, x: Any, diagonal: int) -> Any:
     return out
 
 
+@lru_cache(maxsize=64)
+def _offsets(rows: int, size: int, each: int) -> Any:
+    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
+
+
+def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
+    """The first ``count`` elements in order along the last dimension of one or two, and their indices.
+
+    Equal ones keep their order. None for what is not finite, of which NumPy's order is another.
+    """
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
+        return None
+    flat = x.ravel()
+    if x.ndim > 2 or not flat.dot(flat) < numpy.inf:
+        return None
+    order = (numpy.negative(x) if largest else x).argsort(-1, "stable")
+    if x.ndim == 1:
+        found = order[:count].copy()
+        return flat.take(found), found
+    found = order[:, :count].copy()
+    return flat.take(_offsets(len(x), x.shape[1], count) + found), found
+
+
 # -- Windows ---------------------------------------------------------------------------------------------------------
 
 
@@ -213,11 +236,6 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
     if bias is not None:
         numpy.add(found, bias.reshape(-1, 1), found)
     return found.reshape(shape)
-
-
-@lru_cache(maxsize=64)
-def _offsets(rows: int, size: int, each: int) -> Any:
-    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
+INT = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
 
@@ -29,6 +30,8 @@ INDICES = (dtypes.int64, dtypes.int32)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Refuse an index that is not from ``low`` to below ``size``."""
     array = index._array
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
+        return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
 
