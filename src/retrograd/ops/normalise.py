@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..core.devices import module_of
-from ..core.dtypes import SHORT, finfo, unsupported
+from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
 from ..core.modes import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
@@ -261,7 +261,6 @@ def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", *
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
-    _check_kinds(input, *given.values())
     for name, each in given.items():
         if each is not None and tuple(each.shape) != last:
             raise RuntimeError(
@@ -289,6 +288,7 @@ def native_layer_norm(
     """:func:`layer_norm`, with the mean and 1 / standard deviation of each row."""
     last = _sequence("native_layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
+    _check_kinds(input, weight, bias)
     out, mean, rstd = layer_norm_block(input, weight, bias, _layer_layout(input.shape, last), eps)
     size = (*input.shape[: input.ndim - len(last)], *[1] * len(last))
     return out, reshape(mean, size), reshape(rstd, size)
@@ -323,6 +323,7 @@ def layer_norm(
     """
     last = _sequence("layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
+    _check_kinds(input, weight, bias)
     found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
     return found
 
@@ -424,11 +425,18 @@ batch_norm_block.derivative(
 
 
 def _check_kinds(input: Tensor, *given: Tensor | None) -> None:
-    """Parameters have the input's dtype; short floats go with float32 too."""
+    """Parameters, and what is kept of earlier batches, have the input's dtype; short floats go with float32 too."""
     kind = input._array.dtype
-    for each in given:
-        if each is not None and each._array.dtype != kind and (kind not in SHORT or each._array.dtype != numpy.float32):
-            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+    kinds = [each._array.dtype for each in given if each is not None]
+    other = next((each for each in kinds if each != kind), None)
+    if other is None:
+        return
+    if kinds[0] == kind:
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(of(other))}")
+    if any(each != numpy.float32 for each in kinds):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if kind not in SHORT:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | None) -> None:
@@ -456,7 +464,7 @@ def native_batch_norm(
     _check_channels(
         input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
-    _check_kinds(input, weight, bias)
+    _check_kinds(input, weight, bias, running_mean, running_var)
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)

@@ -515,6 +515,10 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
+    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
+        whole = large.total_of_squares(self)
+        if whole is not None:
+            return np.sqrt(whole)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
