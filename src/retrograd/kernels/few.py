@@ -22,7 +22,7 @@ LONG, MANY = 16, 1024  # elements of a row, and of all rows, up to which these a
 TAME, TAME64 = 40.0**2, 600.0**2
 #: By the length of a row, the matrices that put its sum, or mean, at every place of it.
 SUMS, WIDE_SUMS = ([numpy.ones((n, n), kind) for n in range(LONG + 1)] for kind in (F32, F64))
-MEANS = [numpy.full((n, n), 1 / max(n, 1), F32) for n in range(LONG + 1)]
+MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LONG + 1)] for kind in (F32, F64))
 
 
 def _length(x: Any, axis: int) -> int:
@@ -59,13 +59,15 @@ def log_softmax(x: Any, axis: int) -> Any:
     return numpy.subtract(wide, numpy.log(whole, whole), wide).astype(F32)
 
 
-def squares(x: Any, axis: int, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean."""
+def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
+    """The sums along an axis of the squared distances from the mean, in double precision, divided by ``left``."""
     if not (size := _length(x, axis)):
         return None
-    gap = numpy.subtract(x, x.dot(MEANS[size]) if axis else MEANS[size].dot(x))
+    gap = x.astype(F64)
+    numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if axis else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
-    found = gap.dot(ONES[F32][size]) if axis else ONES[F32][size].dot(gap)
+    found = gap.dot(ONES[F64][size]) if axis else ONES[F64][size].dot(gap)
+    found = numpy.divide(found, left).astype(F32)
     return found if not keepdims else found.reshape(-1, 1) if axis else found.reshape(1, -1)
 
 

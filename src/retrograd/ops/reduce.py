@@ -287,8 +287,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
-    if dim.__class__ is int and (found := few.squares(x, dim if dim >= 0 else dim + x.ndim, keepdim)) is not None:
-        return np.divide(found, few.constant(left), found)
+    if dim.__class__ is int and (found := few.variance(x, dim % max(x.ndim, 1), left, keepdim)) is not None:
+        return found
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel()
         flat = flat - total(np, flat) / count
