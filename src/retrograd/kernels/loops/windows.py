@@ -213,6 +213,31 @@ def direct_weight(y: Any, x: Any, how: Any, w: Any) -> None:
 # -- The largest of each window --------------------------------------------------------------------------------------
 
 
+#: Windows in a row below which they are gone through one by one: a loop along the row would not get going.
+SHORT = 12
+
+
+@njit
+def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
+    """The largest elements of a row of windows, and their places."""
+    height, width = image.shape
+    low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
+    for q in range(best.size):
+        side = q * how[1] - how[3]
+        left = 0 if side >= 0 else (-side + how[5] - 1) // how[5]
+        place = (top + low * how[4]) * width + side + left * how[5]
+        largest, at = -numpy.inf, place
+        for i in range(low, min(kernel[0], (height - 1 - top) // how[4] + 1)):
+            row = top + i * how[4]
+            for j in range(left, min(kernel[1], (width - 1 - side) // how[5] + 1)):
+                column = side + j * how[5]
+                each = image[row, column]
+                if each > largest or each != each:
+                    largest, at = each, row * width + column
+        best[q] = largest
+        where[q] = at
+
+
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
     """The largest element of each window of planes (planes, rows, columns), and its place in the plane.
@@ -224,6 +249,9 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
         for r in range(values.shape[1]):
             best, where = values[p, r], indices[p, r]
             top = r * how[0] - how[2]
+            if best.size < SHORT:
+                _maxima_of_few(x[p], kernel, how, top, best, where)
+                continue
             begin = top if top >= 0 else top + (-top + how[4] - 1) // how[4] * how[4]
             for q in range(best.size):
                 side = q * how[1] - how[3]
