@@ -222,7 +222,7 @@ def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypa
 
     kinds = [(torch.optim.Adam, options), (torch.optim.AdamW, options)]
     plain = {name: value for name, value in options.items() if name != "betas"}
-    kinds += [(torch.optim.SGD, {"lr": 0.1, **plain}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, **plain}),
+    kinds += [(torch.optim.RMSprop, plain), (torch.optim.SGD, {"lr": 0.1, **plain}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, **plain}),
               (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, **plain})]  # fmt: skip
     for kind, given in kinds:
         loop = trained(kind, **given)
