@@ -13,6 +13,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop, loop_of_sums
+from .tiles import move_row
 
 # Parts of rows are cut out before they are gone through: of an index that counts from 0 the compiler knows that it is
 # not negative, and only then takes several elements at a time.
@@ -80,19 +81,13 @@ def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
-@njit(inline="always")
-def _move(row: Any, to: Any) -> None:
-    for k in range(row.size):
-        to[k] = row[k]
-
-
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
     """Fill the flat images."""
     flat[:] = 0
     if how[0] == 1 and how[1] == 1:
         for r in range(image.shape[0]):
-            _move(image[r], flat[0, (r + how[2]) * width + how[3] :])
+            move_row(image[r], flat[0, (r + how[2]) * width + how[3] :])
         return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
@@ -111,7 +106,7 @@ def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
     if how[0] == 1 and how[1] == 1:
         for r in range(image.shape[0]):
             begin = (r + how[2]) * width + how[3]
-            _move(flat[0, begin : begin + image.shape[1]], image[r])
+            move_row(flat[0, begin : begin + image.shape[1]], image[r])
         return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
@@ -129,7 +124,7 @@ def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
     """The rows of an output as they lie in a flat image, zeros between them."""
     _clear(line)
     for r in range(y.shape[0]):
-        _move(y[r], line[r * width :])
+        move_row(y[r], line[r * width :])
 
 
 @loop
@@ -159,7 +154,7 @@ def direct(x: Any, w: Any, how: Any, y: Any) -> None:
                             line[k] += a * seen[k]
                         j += 1
         for r in range(y.shape[2]):
-            _move(line[r * width : r * width + y.shape[3]], y[n, o, r])
+            move_row(line[r * width : r * width + y.shape[3]], y[n, o, r])
 
 
 @loop
