@@ -35,8 +35,8 @@ PROGRAMS = {
     ),
     "memory at the peak of 50 functions of 10⁶, and backward": (
         "import {module} as torch\nx = torch.full((1000000,), 0.5, requires_grad=True)\n(x * 1).sum().backward()\n"
-        "base = peak()\nfor _ in range(3):\n    x.grad = None\n    kept = x\n    for _ in range(50):\n        kept = kept.tanh()\n"
-        "    kept.sum().backward()\nprint(peak() - base)",
+        "base = peak()\nfor _ in range(3):\n    x.grad = None\n    kept = x\n    for _ in range(50):\n"
+        "        kept = kept.tanh()\n    kept.sum().backward()\nprint(peak() - base)",
         "MB",
     ),
     "memory of a million nodes, for each": (
