@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import re
 
@@ -26,3 +27,15 @@ def arguments(name: str, folder: str) -> list[str]:
 def without_times(printed: str) -> str:
     """What was printed, but for how long it took."""
     return re.sub(r"\d+\.\d seconds", "… seconds", printed)
+
+
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
+
+
+def assert_printed_alike(printed: str, expected: str, units: int = 1) -> None:
+    """Compare words and layout exactly, and numbers to within so many units of the last place that is printed."""
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
+    for ours, theirs in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
+        digits = len(theirs.partition("e")[0].partition(".")[2])
+        unit = 10.0 ** (int(theirs.partition("e")[2] or 0) - digits)
+        assert math.isclose(float(ours), float(theirs), rel_tol=1e-6, abs_tol=1.001 * units * unit), (ours, theirs)

@@ -5,9 +5,7 @@ are run for a few steps (``shortened.py``).
 """
 
 import json
-import math
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +13,11 @@ from pathlib import Path
 import pytest
 
 import retrograd
-from tests.shortened import SHORT, arguments, without_times
+from tests.shortened import SHORT, arguments, assert_printed_alike, without_times
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 RECORDED: dict[str, str] = json.loads((HERE / "golden" / "examples.json").read_text(encoding="utf-8"))["printed"]
-NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 
 
 def run(program: Path, folder: Path) -> str:
@@ -48,12 +45,7 @@ def test_prints_as_under_pytorch(name: str, tmp_path: Path) -> None:
             pytest.importorskip(library)
     printed, expected = run(EXAMPLES / name, tmp_path), RECORDED[name]
     assert [each.name for each in tmp_path.iterdir()] == [name.replace(".py", ".png")] * (name in SHORT)
-    assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
-    for ours, theirs in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
-        # One unit of the last place that is printed.
-        digits = len(theirs.partition("e")[0].partition(".")[2])
-        unit = 10.0 ** (int(theirs.partition("e")[2] or 0) - digits)
-        assert math.isclose(float(ours), float(theirs), rel_tol=1e-6, abs_tol=1.001 * unit), (ours, theirs)
+    assert_printed_alike(printed, expected)
 
 
 def test_an_interrupted_training_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:

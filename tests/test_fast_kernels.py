@@ -40,6 +40,7 @@ n.batch_norm(image, None, None, each, each, training=True) | n.group_norm(image,
 n.rms_norm(x, (200,), row) | n.mse_loss(x, y) | n.l1_loss(x, y) | n.smooth_l1_loss(x, y)
 n.binary_cross_entropy_with_logits(x, p.detach()) | x + row | x * row[:, None] | x.t().exp() * y.t() | x.t().sum(1) | x.t().var(1)
 image.mean((2, 3)) | image.sum((0, 2, 3)) | image + each[:, None, None] | x.expand(2, 200, 200) + 1 | x + y.t() | x[:, ::2] * 2
+x.t() + y | x.t().contiguous() | image.permute(0, 2, 3, 1).contiguous() | image.permute(1, 0, 2, 3).contiguous()
 """
 EXPRESSIONS = [each.strip() for line in CASES.strip().splitlines() for each in line.split("|")]
 
@@ -256,3 +257,35 @@ else:
     os._exit(0 if float((x + x).sum()) == 200000 else 1)
 """
     assert run(program) == "0"
+
+
+@compiled
+def test_what_is_not_recorded_is_calculated_at_once_and_the_same() -> None:
+    x, row = torch.tensor(DRAWN["x"]), torch.tensor(DRAWN["row"], requires_grad=True)
+    for given in (None, row):
+        recorded = torch.nn.functional.rms_norm(x.clone().requires_grad_(), (SIZE,), given)
+        with torch.no_grad():
+            assert torch.allclose(torch.nn.functional.rms_norm(x, (SIZE,), given), recorded, rtol=1e-6, atol=1e-6)
+
+
+@compiled
+def test_arithmetic_on_all_threads_is_numpys() -> None:
+    for shape in ((40_000,), (4, 100, 100)):
+        x, y = (numpy.resize(DRAWN[name], shape) for name in ("x", "p"))
+        a, b = torch.tensor(x), torch.tensor(y)
+        for _ in range(2):  # the first loop makes the threads
+            found = [
+                a + b,
+                a - b,
+                a * b,
+                a / b,
+                a + 2,
+                2 - a,
+                a * 0.5,
+                1 / b,
+                a / 3,
+                torch.maximum(a, b),
+                a + b[:1] * 0,
+            ]
+        true = [x + y, x - y, x * y, x / y, x + 2, 2 - x, x * 0.5, 1 / y, x / 3, numpy.maximum(x, y), x]
+        assert all(numpy.array_equal(one.numpy(), other) for one, other in zip(found, true, strict=True))

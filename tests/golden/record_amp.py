@@ -11,10 +11,12 @@ import torch
 from retrograd.amp import autocast_mode
 from tests.autocasted import concerned, given
 
+LISTS = ("LOWER", "FULL", "WIDEST", "AS_IT_IS", "AS_THE_FIRST")
+
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    names = set(f"{autocast_mode.LOWER} {autocast_mode.FULL} {autocast_mode.WIDEST}".split())
+    names = set(" ".join(getattr(autocast_mode, each) for each in LISTS).split())
     found = {
         key: {kind: given(torch, sample, kind, "bfloat16") for kind in ("float32", "bfloat16", "float64")}
         for key, sample in concerned(names)

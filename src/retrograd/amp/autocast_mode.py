@@ -38,18 +38,41 @@ FULL = """
     fractional_max_pool3d_with_indices geqrf grid_sample grid_sampler hinge_embedding_loss huber_loss inverse kl_div l1_loss
     linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
     linalg.householder_product linalg.inv linalg.inv_ex linalg.lstsq linalg.matrix_rank linalg.qr linalg.solve linalg.svd
-    linalg.svdvals linalg.tensorinv linalg.tensorsolve lu lu_solve margin_ranking_loss max_pool3d max_unpool1d
+    linalg.svdvals linalg.tensorinv linalg.tensorsolve local_response_norm lu lu_solve margin_ranking_loss max_pool3d max_unpool1d
     max_unpool2d max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pad
     pca_lowrank pinverse poisson_nll_loss polar prod qr quantile smooth_l1_loss soft_margin_loss stft svd svd_lowrank trace
     triangular_solve triplet_margin_loss view_as_complex"""
 #: … if called in a certain way …
 ONLY_IF: dict[str, Callable[..., bool]] = {
+    "inner": lambda *args: args[0].dim() == args[1].dim() == 1,
+    "l1_loss": lambda *args, **kwargs: _unweighted(*args, **kwargs),
+    "local_response_norm": lambda *args, **kwargs: args[0].dim() > 3,
     "lstm": lambda *args, **kwargs: not isinstance(args[1], Tensor),  # packed sequences keep their dtype
     "max_pool3d": lambda *args, **kwargs: not (args[6] if len(args) > 6 else kwargs.get("return_indices", False)),
-    "pad": lambda *args, **kwargs: (args[2] if len(args) > 2 else kwargs.get("mode", "")) in ("reflect", "replicate"),
+    "mse_loss": lambda *args, **kwargs: _unweighted(*args, **kwargs),
+    "pad": lambda *args, **kwargs: _repeats(*args, **kwargs),
+    "tensordot": lambda *args, **kwargs: _contracts_all(*args, **kwargs),
 }
+#: … as they are, and so with all that they call …
+AS_IT_IS = "inner tensordot"
+#: … in the dtype of its first tensor …
+AS_THE_FIRST = "gru"
 #: … and in the widest of the dtypes that it is given.
 WIDEST = "cat index_copy stack"
+
+
+def _repeats(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> bool:
+    return mode == "replicate" or (mode == "reflect" and len(pad) < 6)
+
+
+def _unweighted(input: Tensor, target: Tensor, *old: Any, weight: Any = None, **options: Any) -> bool:
+    return weight is None and (len(old) < 4 or old[3] is None)
+
+
+def _contracts_all(a: Tensor, b: Tensor, dims: Any = 2, *rest: Any, **options: Any) -> bool:
+    count = dims if isinstance(dims, int) else len(dims[0]) if isinstance(dims[0], (list, tuple)) else 1
+    return a.dim() == b.dim() == count
+
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu", "mtia", "hpu", "maia", "xla", "ipu")
 
@@ -76,12 +99,27 @@ def _widest(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
     return float32 if any(each.dtype is float32 for each in found) else short
 
 
+def _first(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
+    return found[0].dtype
+
+
+def _own(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
+    return x.dtype
+
+
+#: What else is done, if a function is not called in the way that ``ONLY_IF`` says.
+_OTHERWISE = {"lstm": _first}
+
+
 def _detour(rule: Callable[..., dtype]) -> Callable[..., Any]:
     """What is done in place of a function: convert its tensors by ``rule``, and call it with autocast off."""
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        on, only_if = _on.get(), ONLY_IF.get(plain.__name__)
-        if not on or kwargs.get("out") is not None or (only_if is not None and not only_if(*args, **kwargs)):
+        on, name = _on.get(), plain.__name__
+        if not on or kwargs.get("out") is not None:
+            return plain(*args, **kwargs)
+        ruled = rule if name not in ONLY_IF or ONLY_IF[name](*args, **kwargs) else _OTHERWISE.get(name)
+        if ruled is None:
             return plain(*args, **kwargs)
         found: list[Tensor] = []
         for each in (*args, *kwargs.values()):
@@ -94,8 +132,8 @@ def _detour(rule: Callable[..., dtype]) -> Callable[..., Any]:
         before = _on.set(on - {kind})
         try:
             return plain(
-                *[_converted(each, rule, chosen, short) for each in args],
-                **{name: _converted(each, rule, chosen, short) for name, each in kwargs.items()},
+                *[_converted(each, ruled, chosen, short) for each in args],
+                **{name: _converted(each, ruled, chosen, short) for name, each in kwargs.items()},
             )
         finally:
             _on.reset(before)
@@ -161,10 +199,15 @@ def _surface(function: Any) -> Any:
 
 
 def _make() -> list[Detour]:
+    from ..nn.modules.rnn import RNNBase  # loaded with the first such block, not before
+
     fourier = " ".join(name for name in fft_module.__all__ if not name.endswith(("freq", "shift")))
     seen: set[int] = set()
     made = _everything(LOWER, _detour(_lower), seen) + _everything(WIDEST, _detour(_widest), seen)
-    made += _everything(FULL, _detour(_full), seen)
+    made += _everything(FULL, _detour(_full), seen) + _everything(AS_THE_FIRST, _detour(_first), seen)
+    made += _everything(AS_IT_IS, _detour(_own), seen)
+    check: Any = RNNBase._check_dtype
+    made.append(Detour(check, lambda plain, args, kwargs: None if _on.get() else plain(*args)))
     for name in fourier.split():
         for function in behind(_surface(vars(fft_module)[name])):
             if id(function) not in seen:

@@ -1,4 +1,4 @@
-"""The categorical distribution."""
+"""The categorical distribution, and what is made of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retrograd import Tensor
 from ..core.absent import absent, listed
 from . import constraints
 from .chances import Chances
-from .distribution import ONE
+from .distribution import ONE, Distribution
 from .utils import given_one_of
 
 
@@ -71,6 +71,33 @@ class Categorical(Chances):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._listed(torch.arange(self._num_events, dtype=torch.long, device=self._param.device), expand)
+
+
+class OfClasses(Distribution):
+    """What is made of a :class:`Categorical`: an event tells of every class."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _stretched = ("_categorical",)
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities of the classes."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
 
 
 __all__ = ["Categorical"]

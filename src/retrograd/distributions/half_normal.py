@@ -1,9 +1,9 @@
-"""The half of the normal distribution above zero."""
+"""The half of the normal distribution above zero, and what all such halves share."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import retrograd as torch
 from retrograd import Tensor
@@ -15,15 +15,17 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
-class HalfNormal(TransformedDistribution):
-    """The size of numbers of the normal distribution around 0."""
+class Half(TransformedDistribution):
+    """The size of numbers of a distribution around 0, which lies alike on both sides."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    #: The whole distribution.
+    whole: ClassVar[Any]
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(self.whole(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     @property
     def scale(self) -> Tensor:
@@ -31,16 +33,8 @@ class HalfNormal(TransformedDistribution):
         return self.base_dist.scale  # type: ignore[attr-defined]
 
     @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
     def mode(self) -> Tensor:
         return torch.zeros_like(self.scale)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -57,6 +51,20 @@ class HalfNormal(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(Half):
+    """The size of numbers of the normal distribution around 0."""
+
+    whole = Normal
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.pow(2) * (1 - 2 / math.pi)
 
 
 __all__ = ["HalfNormal"]

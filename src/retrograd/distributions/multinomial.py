@@ -11,21 +11,19 @@ from retrograd import Size, Tensor
 from ..core.absent import absent, listed
 from . import constraints
 from .binomial import Binomial
-from .categorical import Categorical
-from .distribution import ONE, Distribution
+from .categorical import OfClasses
+from .distribution import ONE
 from .utils import broadcast_all
 
 
-class Multinomial(Distribution):
+class Multinomial(OfClasses):
     """How often each class comes in ``total_count`` draws of :class:`Categorical`.
 
     >>> Multinomial(4, torch.tensor([1.0, 3.0])).mean
     tensor([1., 3.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _kept = ("total_count",)
-    _stretched = ("_categorical",)
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -33,28 +31,11 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the classes."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:

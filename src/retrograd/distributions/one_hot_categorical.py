@@ -10,37 +10,15 @@ from retrograd.nn.functional import one_hot
 
 from ..core.absent import absent, listed
 from . import constraints
-from .categorical import Categorical
-from .distribution import ONE, Distribution
+from .categorical import OfClasses
+from .distribution import ONE
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OfClasses):
     """:class:`Categorical`, each class a vector of zeros with a one in its place."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
-    _stretched = ("_categorical",)
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the classes."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:

@@ -42,7 +42,28 @@ class LogitRelaxedBernoulli(Chances):
         return self.temperature.log() + away - 2 * away.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class Relaxed(TransformedDistribution):
+    """Numbers near to the ends of what they may be, the nearer the smaller ``temperature`` is."""
+
+    has_rsample = True
+
+    @property
+    def temperature(self) -> Tensor:
+        """How far from the ends the numbers are."""
+        return self.base_dist.temperature  # type: ignore[attr-defined]
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits: of yes, or up to a constant the logarithms of the probabilities."""
+        return self.base_dist.logits  # type: ignore[attr-defined]
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities: of yes, or of the classes."""
+        return self.base_dist.probs  # type: ignore[attr-defined]
+
+
+class RelaxedBernoulli(Relaxed):
     """Numbers between 0 and 1, the closer to these the smaller ``temperature`` is.
 
     Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.
@@ -50,28 +71,12 @@ class RelaxedBernoulli(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """How far from yes and no the numbers are."""
-        return self.base_dist.temperature  # type: ignore[attr-defined]
-
-    @property
-    def logits(self) -> Tensor:
-        """The logits of yes."""
-        return self.base_dist.logits  # type: ignore[attr-defined]
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of yes."""
-        return self.base_dist.probs  # type: ignore[attr-defined]
 
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]

@@ -11,6 +11,7 @@ after a fraction of one. After a fork OpenMP's threads are gone, and loops run i
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -60,36 +61,48 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     such that all elements are the same one.
     """
     first = arrays[0]
-    dtype, shape, usual = first.dtype, first.shape, True
+    dtype, shape = first.dtype, first.shape
     if (dtype is not F32 and dtype is not F64) or not available():
         return None
     for array in arrays:
-        if array.__class__ is not ndarray:
-            if array.__class__ is Large:
-                return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+        if array.__class__ is not ndarray or not array.flags.carray:
+            return _otherwise(name, arrays, numbers, kind, out)
+        if array is not first and (array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL)):
             return None
-        if array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL):
-            return None
-        if not array.flags.carray:
-            usual = False
+    if out is not None and not out.flags.carray:
+        return _otherwise(name, arrays, numbers, kind, out)
     loop = LOOPS.get(name) or _find(name)
+    found = last = empty(shape, kind or dtype) if out is None else out
     lines: Any = arrays
-    if usual and (out is None or out.flags.carray):
-        found = last = empty(shape, kind or dtype) if out is None else out
-        if len(shape) != 1:
-            lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
-    else:
-        model = next((array for array in arrays if any(array.strides)), None)
-        if model is None:
-            return None
-        found = numpy.empty_like(model, kind or dtype) if out is None else out
-        lines = in_lines(model, loop.flexible, *arrays, found)
-        if not lines:
-            return None
-        last = lines.pop()
+    if len(shape) != 1:
+        lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
     if numbers:
         lines = [*lines, *map(dtype.type, numbers)]
     (loop.for_all if RUNNING.simple else loop)(*lines, last)
+    return found
+
+
+def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
+    """``looped`` for arrays of which one is not contiguous, or of the class below."""
+    if any(array.__class__ is Large for array in arrays):
+        return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+    first = arrays[0]
+    dtype = first.dtype
+    for array in arrays:
+        if array.__class__ is not ndarray or array.shape != first.shape:
+            return None
+        if array.dtype is not dtype and array.dtype is not BOOL:
+            return None
+    model = next((array for array in arrays if any(array.strides)), None)
+    if model is None:
+        return None
+    loop = LOOPS.get(name) or _find(name)
+    found = numpy.empty_like(model, kind or dtype) if out is None else out
+    lines = in_lines(model, loop.flexible, *arrays, found)
+    if not lines:
+        return None
+    last = lines.pop()
+    loop(*lines, *map(dtype.type, numbers), last)
     return found
 
 
@@ -146,6 +159,10 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
         if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
             if (found := looped(name, first, other)) is not None:
                 return found
+            if first.flags.carray is not other.flags.carray and first.dtype is other.dtype:
+                relaid = in_order(first), in_order(other)  # laid out otherwise than the other, as in x.t() + y
+                if relaid[0] is not None is not relaid[1]:
+                    return looped(name, *relaid)
             if not any(first.strides) and first.dtype is other.dtype:  # all elements are the same one
                 first = first[(0,) * first.ndim]
             elif not any(other.strides) and first.dtype is other.dtype:
@@ -250,11 +267,33 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
     return (numpy.ascontiguousarray(y).reshape(1, -1), y.size) if of[same:] == shape[same:] else None
 
 
+def in_order(x: Any, out: Any = None) -> Any:
+    """``x`` laid out in C order (itself if it is), ``out`` if given; None if it is not a large array with axes exchanged."""
+    if x.flags.carray and out is None:
+        return x
+    if x.dtype not in (F32, F64) or x.size < LARGE or not available():
+        return None
+    order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+    lead = next((k for k, axis in enumerate(order) if k != axis), x.ndim)
+    last = order[lead:]
+    cut = last.index(lead) if last else 0
+    if not cut or last[cut:] + last[:cut] != sorted(last) or not x.transpose(order).flags.carray:
+        return None
+    outer, many, inner = (math.prod(x.shape[k] for k in axes) for axes in (order[:lead], last[:cut], last[cut:]))
+    if out is None:
+        out = empty(x.shape, x.dtype)
+    loops("rows").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
+    return out
+
+
 def copy_into(out: Any, x: Any) -> None:
     """Write ``x``, of the same shape or one that can be broadcast to it, into a contiguous array."""
     if out.size >= LARGE and x.dtype is out.dtype and x.__class__ is ndarray and out.flags.carray:
         if x.shape == out.shape and x.flags.carray:
             if looped("copy", x, out=out) is not None:
+                return
+        elif x.shape == out.shape and 0 not in x.strides:
+            if in_order(x, out) is not None:
                 return
         elif out.dtype in (F32, F64) and available():
             if 0 in x.strides:  # seen many times: once is enough
@@ -270,7 +309,7 @@ def copy_into(out: Any, x: Any) -> None:
 
 def copied(x: Any) -> Any:
     """A copy of a contiguous array."""
-    found = looped("copy", x) if x.__class__ is numpy.ndarray else None
+    found = looped("copy", x) if x.__class__ is ndarray else None
     return x.copy() if found is None else found
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
 
 from ..core import threads
+from . import fast
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 #: Matrices of a batch with fewer rows than this are NumPy's.
@@ -31,16 +32,13 @@ BLOCK = 256
 THREADED = 1024
 #: Room for a routine that works by columns, for each of them.
 ROOM = 64
-#: Rows that are turned into columns at a time: their elements share lines of the cache.
-STRIP = 16
 
 
 def by_columns(np: Any, x: Any) -> Any:
     """A copy of ``x`` in which the elements of its matrices' columns lie together."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
-    if x.ndim == 2 and x.size > THREADED and x.flags.c_contiguous:
-        for i in range(0, len(x), STRIP):
-            out[i : i + STRIP] = x[i : i + STRIP]
+    if x.ndim == 2 and x.size >= fast.LARGE and np is cpu:
+        fast.copy_into(out.T, x.T)
     else:
         out[...] = x
     return out

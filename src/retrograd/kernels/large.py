@@ -161,6 +161,12 @@ def _total_of_squares(line: Any, centre: Any) -> Any:
     return loops("reduce").total_of_squares(line, centre, numpy.empty(-(-line.size // STRETCH)))
 
 
+def total_of_squares(x: Any) -> Any:
+    """The sum of the squares of all elements."""
+    line = _line(x)
+    return None if line is None else x.dtype.type(_total_of_squares(line, x.dtype.type(0)))
+
+
 def product(x: Any) -> Any:
     """The product of all elements."""
     line = _line(x)
@@ -341,5 +347,6 @@ __all__ = [
     "squares",
     "summed",
     "total",
+    "total_of_squares",
     "where_largest",
 ]

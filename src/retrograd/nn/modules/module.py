@@ -5,6 +5,7 @@ Attributes, the tree of modules, conversion, and the call stand here; the state 
 
 from __future__ import annotations
 
+import importlib
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping

@@ -1,0 +1,43 @@
+"""Mixed precision by its old names: what ``torch.cpu.amp`` and ``torch.cuda.amp`` show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import amp
+from ..core.where import warn
+
+
+def told(device: str, name: str, new: str) -> None:
+    """Warn that a name below ``torch.<device>.amp`` is old, and say which is the new one."""
+    warn(f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning)
+
+
+def classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
+    """``autocast`` and ``GradScaler`` of a device; ``usual`` is the dtype that is taken if none is given."""
+
+    class autocast(amp.autocast):
+        __doc__ = f'``torch.autocast("{device}", …)``.'
+        __module__ = f"torch.{device}.amp.autocast_mode"
+        __qualname__ = "autocast"
+
+        def __init__(self, enabled: bool = True, dtype: Any = usual, cache_enabled: bool = True) -> None:
+            told(device, "autocast", f"autocast('{device}', args...)")
+            super().__init__(device, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+    class GradScaler(amp.GradScaler):
+        __doc__ = f'``torch.amp.GradScaler("{device}", …)``.'
+        __module__ = f"torch.{device}.amp.grad_scaler"
+        __qualname__ = "GradScaler"
+
+        def __init__(
+            self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+            growth_interval: int = 2000, enabled: bool = True,
+        ) -> None:  # fmt: skip
+            told(device, "GradScaler", f"GradScaler('{device}', args...)")
+            super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+    return autocast, GradScaler
+
+
+__all__ = ["classes", "told"]

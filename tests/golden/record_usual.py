@@ -1,0 +1,16 @@
+"""Record what the programs of ``tests/usual`` print under PyTorch: ``python -m tests.golden.record_usual`` (needs it)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+if __name__ == "__main__":
+    target = HERE / "usual.json"
+    command = [sys.executable, "-X", "utf8", str(HERE.parent / "usual")]
+    target.write_text(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout, encoding="utf-8"
+    )
+    print(f"{target.name}: {target.stat().st_size // 1024} KB")

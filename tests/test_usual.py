@@ -1,0 +1,39 @@
+"""Programs as people write them print under ``retrograd run`` what they printed under PyTorch (``golden/usual.json``)."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import retrograd
+from tests.shortened import assert_printed_alike
+
+HERE = Path(__file__).parent
+RECORDED: dict[str, str] = json.loads((HERE / "golden" / "usual.json").read_text(encoding="utf-8"))
+
+
+@cache
+def printed() -> dict[str, str]:
+    """What all programs print, in one process."""
+    source = str(Path(retrograd.__file__).parent.parent)
+    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "retrograd", "run", str(HERE / "usual" / "__main__.py")],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}, capture_output=True, encoding="utf-8",
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_program_is_recorded() -> None:
+    assert sorted(RECORDED) == sorted(path.stem for path in (HERE / "usual").glob("[!_]*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_prints_as_under_pytorch(name: str) -> None:
+    assert_printed_alike(printed()[name], RECORDED[name], units=3)
