@@ -40,6 +40,7 @@ n.batch_norm(image, None, None, each, each, training=True) | n.group_norm(image,
 n.rms_norm(x, (200,), row) | n.mse_loss(x, y) | n.l1_loss(x, y) | n.smooth_l1_loss(x, y)
 n.binary_cross_entropy_with_logits(x, p.detach()) | x + row | x * row[:, None] | x.t().exp() * y.t() | x.t().sum(1) | x.t().var(1)
 image.mean((2, 3)) | image.sum((0, 2, 3)) | image + each[:, None, None] | x.expand(2, 200, 200) + 1 | x + y.t() | x[:, ::2] * 2
+x.t() + y | x.t().contiguous() | image.permute(0, 2, 3, 1).contiguous() | image.permute(1, 0, 2, 3).contiguous()
 """
 EXPRESSIONS = [each.strip() for line in CASES.strip().splitlines() for each in line.split("|")]
 
@@ -88,7 +89,6 @@ def test_loops_and_numpy_agree_with_the_truth(
         loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         with monkeypatch.context() as patch:
             patch.setattr(fast, "available", lambda: False)
-            patch.setattr("retrograd.kernels.large.available", lambda: False)
             plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         assert loops[:2] == plain[:2]
         for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):
@@ -164,6 +164,28 @@ def test_in_place(one_thread: None) -> None:
     assert torch.equal(x.mul_(0.5), y) and torch.equal(x.sub_(y), torch.zeros(40_000))
     assert torch.equal(x.add_(y, alpha=0.5), y / 2) and torch.equal(x.div_(0.5), y) and torch.equal(x.add_(x), y + y)
     assert x._version == 6
+
+
+@pytest.mark.parametrize("source", [torch.float32, torch.float64])
+def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread: None) -> None:
+    few = torch.tensor([0.0, -0.0, 1.5, 255.0, -1.0, math.inf, -math.inf, math.nan, 3e9], dtype=source)
+    for target in (
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.complex64,
+        torch.int32,
+        torch.bool,
+    ):
+        for many in (few.repeat(5000), few.repeat(5000, 2).t()):
+            found = many.to(target)
+            assert found.dtype is target and repr(found.flatten()[: 9 * 5000 : 5000]) == repr(
+                many.flatten()[: 9 * 5000 : 5000].to(target)
+            )
+    x = torch.ones(40_000, dtype=torch.bfloat16, requires_grad=True)
+    (x.to(source) * 2).sum().backward()
+    assert x.grad.dtype is torch.bfloat16 and x.grad[0] == 2
 
 
 @compiled
@@ -256,3 +278,35 @@ else:
     os._exit(0 if float((x + x).sum()) == 200000 else 1)
 """
     assert run(program) == "0"
+
+
+@compiled
+def test_what_is_not_recorded_is_calculated_at_once_and_the_same() -> None:
+    x, row = torch.tensor(DRAWN["x"]), torch.tensor(DRAWN["row"], requires_grad=True)
+    for given in (None, row):
+        recorded = torch.nn.functional.rms_norm(x.clone().requires_grad_(), (SIZE,), given)
+        with torch.no_grad():
+            assert torch.allclose(torch.nn.functional.rms_norm(x, (SIZE,), given), recorded, rtol=1e-6, atol=1e-6)
+
+
+@compiled
+def test_arithmetic_on_all_threads_is_numpys() -> None:
+    for shape in ((40_000,), (4, 100, 100)):
+        x, y = (numpy.resize(DRAWN[name], shape) for name in ("x", "p"))
+        a, b = torch.tensor(x), torch.tensor(y)
+        for _ in range(2):  # the first loop makes the threads
+            found = [
+                a + b,
+                a - b,
+                a * b,
+                a / b,
+                a + 2,
+                2 - a,
+                a * 0.5,
+                1 / b,
+                a / 3,
+                torch.maximum(a, b),
+                a + b[:1] * 0,
+            ]
+        true = [x + y, x - y, x * y, x / y, x + 2, 2 - x, x * 0.5, 1 / y, x / 3, numpy.maximum(x, y), x]
+        assert all(numpy.array_equal(one.numpy(), other) for one, other in zip(found, true, strict=True))

@@ -3,6 +3,7 @@
 Each is linear in both of its arrays, and its derivatives are the other two. No array of all windows is made: the work
 goes through blocks of samples, or of rows of one sample, small enough for the cache, with one product of matrices each.
 A kernel of one element is a product at once; with one channel a group the offsets of the kernel are added up instead.
+Where there are compiled loops (``kernels/fast_convolve.py``) these do it all.
 Arrays are (batch, channels, *space), weights (output channels, channels a group, *kernel).
 """
 
@@ -13,16 +14,11 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from . import looped
+from . import fast_convolve, few
 from .layout import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18
-#: The same where a loop lays them out, on all threads: it should not take turns too often with the product of matrices.
-LONG_BLOCK = 1 << 19
-#: Kernels of up to so many elements a group, for up to so many outputs, are too small for products of matrices, if there
-#: are loops.
-TINY, FEW = 32, 8
 
 
 class Plan:
@@ -43,38 +39,17 @@ class Plan:
             and tuple(self.space) == tuple(self.out)
         )  # fmt: skip
         self.depthwise = w_shape[1] == 1 and groups > 1
-        self.limit = BLOCK
-        self.loops: Any = None
-
-    def look_for_loops(self, a: Any, b: Any) -> None:
-        """Find the loops for images of the two arrays that are given, if there are any."""
-        if len(self.kernel) == 2 and not self.empty:
-            size = math.prod(self.out) * self.batch * max(self.outputs, self.channels)
-            self.loops = looped.loops("windows", size, a, b)
-            if self.loops is not None:
-                self.limit = LONG_BLOCK
-
-    @property
-    def direct(self) -> bool:
-        """Whether the loops are to do all of the work."""
-        tiny = self.channels // self.groups * math.prod(self.kernel) <= TINY and self.single <= FEW
-        return self.loops is not None and (self.depthwise or tiny)
-
-    @property
-    def how(self) -> tuple[int, ...]:
-        """Stride, padding and dilation as the loops want them."""
-        return (*self.stride, *self.padding, *self.dilation)
 
     def blocks(self) -> Iterator[tuple[slice, int, int]]:
         """Samples and first and last output row of each block."""
         row = self.rest * self.channels * (self.single if self.depthwise else math.prod(self.kernel))
         rows = self.out[0]
-        if row * rows <= self.limit:
-            step = max(1, self.limit // (row * rows))
+        if row * rows <= BLOCK:
+            step = max(1, BLOCK // (row * rows))
             for first in range(0, self.batch, step):
                 yield slice(first, min(first + step, self.batch)), 0, rows
             return
-        step = max(1, self.limit // row)
+        step = max(1, BLOCK // row)
         for sample in range(self.batch):
             for first in range(0, rows, step):
                 yield slice(sample, sample + 1), first, min(first + step, rows)
@@ -127,11 +102,6 @@ class Plan:
 
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
         """The windows as matrices: (groups, channels a group * kernel, batch * places)."""
-        if self.loops is not None:
-            shape = (self.channels, *self.kernel, len(x), last - first, *self.out[1:])
-            made = buffer[: math.prod(shape)].reshape(shape)
-            self.loops.columns(np.ascontiguousarray(x), self.how, first, made)
-            return made.reshape(self.groups, -1, math.prod(shape[3:]))
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
         seen = seen.transpose(*range(1, n + 1), 0, *range(n + 1, seen.ndim))
@@ -143,30 +113,33 @@ class Plan:
         """Memory for the windows of the largest block."""
         size = self.channels * math.prod(self.kernel) * self.rest
         whole = size * self.out[0] * self.batch
-        return np.empty(min(whole, max(self.limit, size)), dtype)
+        return np.empty(min(whole, max(BLOCK, size)), dtype)
 
 
 def output_of(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
     """The convolution of ``x`` with ``w``, of the given shape."""
+    if groups == 1 and x.size <= few.MANY:
+        found = few.convolved(x, w, shape, stride, padding, dilation, bias)
+        if found is not None:
+            return found
     dtype, x, w = x.dtype, widened(x), widened(w)
+    bias = None if bias is None else widened(bias)
+    if (y := fast_convolve.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
+        return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
-    plan.look_for_loops(x, w)
     if plan.empty:
         y = np.zeros(shape, x.dtype)
     elif plan.pointwise:
         y = np.matmul(w.reshape(groups, plan.single, -1), x.reshape(plan.batch, groups, -1, plan.rest * plan.out[0]))
         y = y.reshape(shape)
-    elif plan.direct:
-        y = np.empty(shape, x.dtype)
-        plan.loops.direct(x, np.ascontiguousarray(w), plan.how, y)
     elif plan.depthwise:
         y = _spread_output(np, plan, x, w, shape)
     else:
         y = _blocked_output(np, plan, x, w, shape)
     if bias is not None:
-        y += widened(bias).reshape(-1, *(1,) * len(stride))
+        y += bias.reshape(-1, *(1,) * len(stride))
     return y.astype(dtype, copy=False)
 
 
@@ -223,31 +196,27 @@ def input_of(
 ) -> Any:
     """The adjoint of :func:`output_of` for its input: what a transposed convolution gives, of the given shape."""
     dtype, y, w = y.dtype, widened(y), widened(w)
+    bias = None if bias is None else widened(bias)
+    if (x := fast_convolve.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
+        return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
-    plan.look_for_loops(y, w)
     if plan.empty:
         x = np.zeros(shape, y.dtype)
     elif plan.pointwise:
         matrix = w.reshape(groups, plan.single, -1).swapaxes(1, 2)
         x = np.matmul(matrix, y.reshape(plan.batch, groups, plan.single, -1)).reshape(shape)
-    elif plan.direct:
-        x = np.empty(shape, y.dtype)
-        plan.loops.direct_input(y, np.ascontiguousarray(w), plan.how, x)
     else:
         x = np.zeros(shape, y.dtype)
         for samples, first, last in plan.blocks():
             _add_input(np, plan, y[samples, :, first:last], w, x[samples], first, last)
     if bias is not None:
-        x += widened(bias).reshape(-1, *(1,) * len(stride))
+        x += bias.reshape(-1, *(1,) * len(stride))
     return x.astype(dtype, copy=False)
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
     """Add to the samples ``x`` what their output rows ``first`` to ``last``, ``y``, give back."""
     count = len(x)
-    if plan.loops is not None and not plan.depthwise:
-        plan.loops.add_columns(_columns_of(np, plan, y, w), plan.how, first, x)
-        return
     start, stop = plan.reach(first, last)
     direct = plan.fits() and stop <= plan.space[0]
     slab = x[:, :, start:stop] if direct else np.zeros((*x.shape[:2], stop - start, *plan.widths()), x.dtype)
@@ -279,13 +248,11 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
 def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """The adjoint of :func:`output_of` for its weight, of the given shape."""
     dtype, y, x = y.dtype, widened(y), widened(x)
+    if (found := fast_convolve.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
+        return found.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
-    plan.look_for_loops(y, x)
     w = np.zeros(shape, y.dtype)
     if plan.empty:
-        return w.astype(dtype, copy=False)
-    if plan.direct:
-        plan.loops.direct_weight(y, x, plan.how, w)
         return w.astype(dtype, copy=False)
     if plan.depthwise:
         weights = w.reshape(groups, plan.single, *plan.kernel)

@@ -11,6 +11,7 @@ after a fraction of one. After a fork OpenMP's threads are gone, and loops run i
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -21,8 +22,9 @@ from typing import Any
 
 import numpy
 
-from ..core import heap, threads
+from ..core import heap, threads, waiting
 from ..core.levels import arithmetic
+from .spread import by_stretches, by_threads
 
 ndarray, empty = numpy.ndarray, numpy.empty
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -33,8 +35,9 @@ LARGE = 1 << 15
 #: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
-#: cores from BLAS: a step of a small convolutional network took fifteen times as long.
-PATIENCE = "1000"
+#: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
+#: (Note [Two teams of threads] in ``core/waiting.py``) they look less often.
+PATIENCE = "5000" if waiting.SHORT else "1000"
 
 
 @cache
@@ -42,6 +45,14 @@ def available() -> bool:
     """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
     heap.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
+
+
+def suits(size: int, *arrays: Any) -> bool:
+    """Whether there are loops for ``arrays``: NumPy's, of one dtype, float32 or float64, and so many elements to work on."""
+    kind = arrays[0].dtype
+    if size < LARGE or (kind is not F32 and kind is not F64) or not available():
+        return False
+    return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
 
 
 @cache
@@ -60,36 +71,48 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     such that all elements are the same one.
     """
     first = arrays[0]
-    dtype, shape, usual = first.dtype, first.shape, True
+    dtype, shape = first.dtype, first.shape
     if (dtype is not F32 and dtype is not F64) or not available():
         return None
     for array in arrays:
-        if array.__class__ is not ndarray:
-            if array.__class__ is Large:
-                return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+        if array.__class__ is not ndarray or not array.flags.carray:
+            return _otherwise(name, arrays, numbers, kind, out)
+        if array is not first and (array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL)):
             return None
-        if array.shape != shape or (array.dtype is not dtype and array.dtype is not BOOL):
-            return None
-        if not array.flags.carray:
-            usual = False
+    if out is not None and not out.flags.carray:
+        return _otherwise(name, arrays, numbers, kind, out)
     loop = LOOPS.get(name) or _find(name)
+    found = last = empty(shape, kind or dtype) if out is None else out
     lines: Any = arrays
-    if usual and (out is None or out.flags.carray):
-        found = last = empty(shape, kind or dtype) if out is None else out
-        if len(shape) != 1:
-            lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
-    else:
-        model = next((array for array in arrays if any(array.strides)), None)
-        if model is None:
-            return None
-        found = numpy.empty_like(model, kind or dtype) if out is None else out
-        lines = in_lines(model, loop.flexible, *arrays, found)
-        if not lines:
-            return None
-        last = lines.pop()
+    if len(shape) != 1:
+        lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
     if numbers:
         lines = [*lines, *map(dtype.type, numbers)]
     (loop.for_all if RUNNING.simple else loop)(*lines, last)
+    return found
+
+
+def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
+    """``looped`` for arrays of which one is not contiguous, or of the class below."""
+    if any(array.__class__ is Large for array in arrays):
+        return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
+    first = arrays[0]
+    dtype = first.dtype
+    for array in arrays:
+        if array.__class__ is not ndarray or array.shape != first.shape:
+            return None
+        if array.dtype is not dtype and array.dtype is not BOOL:
+            return None
+    model = next((array for array in arrays if any(array.strides)), None)
+    if model is None:
+        return None
+    loop = LOOPS.get(name) or _find(name)
+    found = numpy.empty_like(model, kind or dtype) if out is None else out
+    lines = in_lines(model, loop.flexible, *arrays, found)
+    if not lines:
+        return None
+    last = lines.pop()
+    loop(*lines, *map(dtype.type, numbers), last)
     return found
 
 
@@ -128,10 +151,12 @@ UFUNCS = {
 
 
 def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """What calculates a ufunc of large arrays, called as it is; None if nothing does so better than it."""
+    """What calculates a ufunc of large arrays, called as it is: a loop, or NumPy on all threads; None for no ufunc."""
+    if ufunc is None:
+        return None
     name = UFUNCS.get(ufunc)
     if name is None:
-        return None
+        return lambda *given, out=None: by_threads(ufunc, given, out)
 
     numbered = f"{name}_number"
 
@@ -141,11 +166,15 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
         if RUNNING.simple and out is None and second and (found := _usual(name, first, second[0])) is not None:
             return found
         if out is not None:
-            return out if _into(name, out, first, second) else ufunc(first, *second, out=out)
+            return out if _into(name, out, first, second) else by_threads(ufunc, (first, *second), out)
         other = second[0] if second else None
         if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
             if (found := looped(name, first, other)) is not None:
                 return found
+            if first.flags.carray is not other.flags.carray and first.dtype is other.dtype:
+                relaid = in_order(first), in_order(other)  # laid out otherwise than the other, as in x.t() + y
+                if relaid[0] is not None is not relaid[1]:
+                    return looped(name, *relaid)
             if not any(first.strides) and first.dtype is other.dtype:  # all elements are the same one
                 first = first[(0,) * first.ndim]
             elif not any(other.strides) and first.dtype is other.dtype:
@@ -161,9 +190,25 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
             found = looped(numbered, first, numbers=second)
         else:
             found = None
-        return ufunc(first, *second) if found is None else found
+        return by_threads(ufunc, (first, *second)) if found is None else found
 
     return calculate
+
+
+def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """``kernel(np, *tensors, *params)``, a formula element by element of ``count`` tensors, for large ones.
+
+    Where there is no Numba it is calculated by stretches.
+    """
+
+    def large(np: Any, *given: Any, **named: Any) -> Any:
+        found = None
+        if not available():
+            params = given[count:]
+            found = by_stretches(lambda *parts: kernel(np, *parts, *params, **named), given[:count])
+        return kernel(np, *given, **named) if found is None else found
+
+    return large
 
 
 def _usual(name: str, x: Any, y: Any) -> Any:
@@ -250,11 +295,33 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
     return (numpy.ascontiguousarray(y).reshape(1, -1), y.size) if of[same:] == shape[same:] else None
 
 
+def in_order(x: Any, out: Any = None) -> Any:
+    """``x`` laid out in C order (itself if it is), ``out`` if given; None if it is not a large array with axes exchanged."""
+    if x.flags.carray and out is None:
+        return x
+    if x.dtype not in (F32, F64) or x.size < LARGE or not available():
+        return None
+    order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+    lead = next((k for k, axis in enumerate(order) if k != axis), x.ndim)
+    last = order[lead:]
+    cut = last.index(lead) if last else 0
+    if not cut or last[cut:] + last[:cut] != sorted(last) or not x.transpose(order).flags.carray:
+        return None
+    outer, many, inner = (math.prod(x.shape[k] for k in axes) for axes in (order[:lead], last[:cut], last[cut:]))
+    if out is None:
+        out = empty(x.shape, x.dtype)
+    loops("rows").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
+    return out
+
+
 def copy_into(out: Any, x: Any) -> None:
     """Write ``x``, of the same shape or one that can be broadcast to it, into a contiguous array."""
     if out.size >= LARGE and x.dtype is out.dtype and x.__class__ is ndarray and out.flags.carray:
         if x.shape == out.shape and x.flags.carray:
             if looped("copy", x, out=out) is not None:
+                return
+        elif x.shape == out.shape and 0 not in x.strides:
+            if in_order(x, out) is not None:
                 return
         elif out.dtype in (F32, F64) and available():
             if 0 in x.strides:  # seen many times: once is enough
@@ -270,7 +337,7 @@ def copy_into(out: Any, x: Any) -> None:
 
 def copied(x: Any) -> Any:
     """A copy of a contiguous array."""
-    found = looped("copy", x) if x.__class__ is numpy.ndarray else None
+    found = looped("copy", x) if x.__class__ is ndarray else None
     return x.copy() if found is None else found
 
 

@@ -35,7 +35,7 @@ def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
     images, groups, channels, places = x.shape
     if places < SHORT or rows(x, places) is None:
         return None
-    kind, form = x.dtype, (images * groups, channels, places)
+    kind, form = x.dtype, (images * groups, channels * places)
     weight = numpy.ones((groups, channels), kind) if weight is None else numpy.ascontiguousarray(weight, kind)
     bias = numpy.zeros((groups, channels), kind) if bias is None else numpy.ascontiguousarray(bias, kind)
     mean, rstd, out = numpy.empty(form[0], kind), numpy.empty(form[0], kind), numpy.empty(x.shape, kind)

@@ -26,7 +26,7 @@ from ..core.tensor import (
 )
 from ..core.where import brief, briefly, warn
 from ..kernels import text
-from ..kernels.fast import LARGE, copied
+from ..kernels.fast import LARGE, copied, in_order
 from .inner import as_strided_of, to_dtype
 from .promote import OURS
 from .table import op, surface
@@ -38,7 +38,8 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
         return copied(self)
     if memory_format is contiguous_format:
-        return np.array(self, order="C")
+        found = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
+        return np.array(self, order="C") if found is None else found
     if memory_format in CHANNELS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)

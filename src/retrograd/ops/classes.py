@@ -10,7 +10,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
-from ..kernels import choose, ctc
+from ..kernels import choose, ctc, few
 from ..kernels.floats import widened
 from ..kernels.summing import COUNTS, FEW, total
 from .arithmetic import neg
@@ -34,6 +34,10 @@ from .table import op, pointwise, shared, surface
 
 def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
     """The loss and the total weight of what counts."""
+    plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
+    if plain and (whole := few.chosen(x, target, ignore)) is not None:
+        count = COUNTS[x.dtype][target.size]
+        return np.divide(-whole, count) if reduction == "mean" else -whole, count
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     counts = choose.check_classes(np, target, classes, ignore)
     if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
@@ -227,7 +231,7 @@ def cross_entropy(
         return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
     if label_smoothing > 0:
         return _smoothed(input, target, weight, how, ignore_index, label_smoothing)
-    return _nll(_log_softmax(input), target, weight, how, ignore_index)
+    return _nll(log_softmax_block(input, 0 if input._array.ndim == 1 else 1), target, weight, how, ignore_index)
 
 
 def linear_cross_entropy(

@@ -11,10 +11,12 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
+import numpy
+
 from ..core.tensor import Tensor, dimension
 from . import reduce as _reduce
 from .products import bmm, mm
-from .shape import permute_block, reshape, unsqueeze, view
+from .shape import permute_block, reshape, unsqueeze_block, view, view_block
 from .table import TENSORS, surface
 
 F: Any = TENSORS
@@ -99,9 +101,11 @@ def einsum(*args: Any) -> Tensor:
     for i, each in enumerate(operands):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(each).__name__}")
+    if len(operands) == 2:
+        return _of_two(*operands, *_two(equation, operands[0]._array.shape, operands[1]._array.shape))
     terms, result, summed = _planned(equation, tuple([each._array.shape for each in operands]))
     layout = [*result, *summed]
-    laid = [_laid_out(x, names, layout) for x, names in zip(operands, terms, strict=True)]
+    laid = [_laid_out(x, *_plan_of(tuple(names), tuple(layout))) for x, names in zip(operands, terms, strict=True)]
     if len(laid) == 1:
         axes = tuple(range(len(result), len(layout)))
         return _reduce.sum(laid[0], axes) if axes else laid[0]
@@ -255,21 +259,54 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 # -- Contracting -----------------------------------------------------------------------------------------------------
 
 
-def _laid_out(x: Tensor, names: list[str], layout: list[str]) -> Tensor:
-    """``x`` with its dimensions in the order of ``layout``; a name that stands twice means its diagonal."""
-    names = list(names)
+@lru_cache
+def _plan_of(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
+    """How an operand is laid out: diagonals (of names that stand twice), how many dimensions it lacks, and the order."""
+    names, diagonals = list(term), []
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
             second = names.index(name, first + 1)
-            x = F.diagonal(x, 0, first, second)
+            diagonals.append((first, second))
             names = [each for i, each in enumerate(names) if i not in (first, second)] + [name]
-    for name in layout:
-        if name not in names:
-            x = unsqueeze(x, -1)
-            names.append(name)
-    found: Tensor = permute_block(x, tuple(names.index(name) for name in layout))
+    missing = [name for name in layout if name not in names]
+    names += missing
+    return diagonals, len(missing), tuple([names.index(name) for name in layout])
+
+
+def _laid_out(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
+    """``x`` with its dimensions in the order of the layout."""
+    for first, second in diagonals:
+        x = F.diagonal(x, 0, first, second)
+    for _ in range(missing):
+        x = unsqueeze_block(x, x._array.ndim)
+    found: Tensor = permute_block(x, order)
     return found
+
+
+@lru_cache
+def _two(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
+    """How two operands are laid out, which dimensions of each are summed alone, which of both, and the result's shape."""
+    terms, result, summed = _planned(equation, (a, b))
+    plans, shapes = [], []
+    for shape, names in zip((a, b), terms, strict=True):
+        plans.append(_plan_of(tuple(names), (*result, *summed)))
+        sizes = dict(zip(names, shape, strict=True))
+        shapes.append([sizes.get(name, 1) for name in (*result, *summed)])
+    dims = range(len(result), len(result) + len(summed))
+    alone = [tuple([k for k in dims if one[k] != 1 == other[k]]) for one, other in (shapes, shapes[::-1])]
+    both = [k for k in dims if shapes[0][k] != 1 != shapes[1][k]]
+    whole = numpy.broadcast_shapes(*[shape[: len(result)] for shape in shapes]) if summed else None
+    return plans, alone, both, whole
+
+
+def _of_two(x: Tensor, y: Tensor, plans: Any, alone: Any, both: list[int], shape: tuple[int, ...] | None) -> Tensor:
+    x, y = (
+        _reduce.sum(laid, axes, True) if axes else laid
+        for laid, axes in ((_laid_out(x, *plans[0]), alone[0]), (_laid_out(y, *plans[1]), alone[1]))
+    )
+    found = _pair(x, y, both)
+    return found if shape is None else view_block(found, shape)
 
 
 def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
@@ -300,24 +337,33 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
     """The product of two operands summed over dimensions that both have, as one batched matrix product."""
     if not summed:
         return x * y
-    a, b = x._array.shape, y._array.shape
+    first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
+    if not first:
+        x, y = y, x
+    made = bmm(reshape(permute_block(x, rows[0]), rows[1]), reshape(permute_block(y, columns[0]), columns[1]))
+    found: Tensor = permute_block(view_block(made, sizes), back)
+    return found
+
+
+@lru_cache
+def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
+    """Whether ``x`` comes first, order and shape of the operands of the product, and sizes and order of the result."""
+    first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
     batch = [dim for dim in rest if a[dim] != 1 != b[dim]]
     left = [dim for dim in rest if a[dim] != 1 == b[dim]]
     right = [dim for dim in rest if a[dim] == 1]
     if left and right and right[-1] < left[0]:  # the result then lies as it is wanted
-        x, y, a, b, left, right = y, x, b, a, right, left
+        a, b, left, right, first = b, a, right, left, False
     count, n, k, m = (
         math.prod(shape[dim] for dim in group)
         for shape, group in ((a, batch), (a, left), (a, summed), (b, right))
     )  # fmt: skip
-    rows = reshape(permute_block(x, (*batch, *left, *summed, *right)), (count, n, k))
-    columns = reshape(permute_block(y, (*batch, *summed, *right, *left)), (count, k, m))
     order = [*batch, *left, *summed, *right]
     sizes = [1 if dim in summed else max(a[dim], b[dim]) if 0 not in (a[dim], b[dim]) else 0 for dim in order]
-    found = view(bmm(rows, columns), tuple(sizes))
-    back: Tensor = permute_block(found, tuple(order.index(dim) for dim in range(len(order))))
-    return back
+    rows = (*batch, *left, *summed, *right), (count, n, k)
+    columns = (*batch, *summed, *right, *left), (count, k, m)
+    return first, rows, columns, tuple(sizes), tuple([order.index(dim) for dim in range(len(order))])
 
 
 # -- In which order --------------------------------------------------------------------------------------------------

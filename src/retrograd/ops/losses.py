@@ -38,6 +38,8 @@ REDUCTIONS = ("none", "mean", "sum")
 
 def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction asked for, by name or by the two older arguments (with PyTorch's warning)."""
+    if reduction == "mean" and size_average is None and reduce is None:
+        return reduction
     if size_average is not None or reduce is not None:
         average, reduced_ = size_average is not False, reduce is not False
         reduction = "none" if not reduced_ else "mean" if average else "sum"

@@ -7,6 +7,7 @@ are over some axes, and the weight reshaped so that it broadcasts.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy
@@ -16,15 +17,14 @@ from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
 from ..core.modes import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
-from ..kernels import fast_normal, normal
+from ..kernels import fast_normal, few, normal
 from ..kernels.fast import LARGE
 from ..kernels.floats import widened
-from ..kernels.picking import FEW
-from ..kernels.summing import spread_mean
 from .arithmetic import div_true
+from .callers import FIRST
 from .elementary import pow as power
 from .elementary import rsqrt
-from .interpret import batched
+from .interpret import batched, runs
 from .join import cat
 from .promote import PLAIN
 from .reduce import mean as mean_of
@@ -42,24 +42,27 @@ class Layout(NamedTuple):
     weight: tuple[int, ...]
 
 
+@lru_cache(maxsize=64)
 def _layer_layout(shape: tuple[int, ...], last: tuple[int, ...]) -> Layout:
     width = math.prod(last)
     rows = math.prod(shape[: len(shape) - len(last)])
     return Layout((rows, width), (1,), (1, width))
 
 
+@lru_cache(maxsize=64)
 def _batch_layout(shape: tuple[int, ...]) -> Layout:
     channels = shape[1]
     return Layout((shape[0], channels, math.prod(shape[2:])), (0, 2), (1, channels, 1))
 
 
+@lru_cache(maxsize=64)
 def _group_layout(shape: tuple[int, ...], groups: int) -> Layout:
     width = shape[1] // groups
     return Layout((shape[0], groups, width, math.prod(shape[2:])), (2, 3), (1, groups, width, 1))
 
 
 def _floats(name: str, x: Any) -> None:
-    if x.dtype.kind in "biuc":
+    if x.dtype is not few.F32 and x.dtype.kind in "biuc":
         raise unsupported(name, x.dtype)
 
 
@@ -73,14 +76,9 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """The result in the layout, mean, variance and 1 / standard deviation."""
-    seen = x.reshape(layout.shape)
-    if 0 < x.size <= FEW and len(layout.shape) == 2:
-        mean = spread_mean(np, seen, 1)
-        flat = seen - mean
-        variance = spread_mean(np, flat * flat, 1)
-        rstd = np.reciprocal(np.sqrt(variance + eps))
-        flat *= rstd
-        return _affine(np, flat, weight, bias, layout), mean[:, :1], variance[:, :1], rstd[:, :1]
+    seen = x if x.shape == layout.shape else x.reshape(layout.shape)
+    if x.size <= few.MANY and (small := few.standardised(seen, weight, bias, layout, eps)) is not None:
+        return small
     if x.size >= LARGE and layout.axes[0]:
         by = fast_normal.by_layer if len(layout.shape) == 2 else fast_normal.by_group
         found = by(seen, weight, bias, eps)
@@ -277,17 +275,6 @@ def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", *
         )
 
 
-def _plain(input: Tensor, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None) -> bool:
-    """Whether there is nothing to be refused, in the most common case."""
-    x = input._array
-    return (
-        len(last) == 1
-        and x.shape[-1:] == last
-        and (weight is None or (weight._array.shape == last and weight._array.dtype is x.dtype))
-        and (bias is None or (bias._array.shape == last and bias._array.dtype is x.dtype))
-    )
-
-
 def _sequence(name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, int):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
@@ -307,6 +294,23 @@ def native_layer_norm(
     return out, reshape(mean, size), reshape(rstd, size)
 
 
+def _plain(x: Any, last: tuple[int, ...], *given: Tensor | None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    for each in given:
+        if each is not None and (each._array.shape != last or each._array.dtype is not x.dtype):
+            return False
+    return len(last) == 1 and x.shape[-1:] == last
+
+
+def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
+    """The layout for a plain call; an error for what has to be looked at."""
+    last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
+    if not _plain(x, last, weight, bias):
+        raise ValueError
+    return _layer_layout(x.shape, last)
+
+
+@surface(method=False, quick=layer_norm_block, gives=FIRST, operands=("input", "weight", "bias"), layout=_common_layout)
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enable: bool = True,
@@ -318,14 +322,10 @@ def layer_norm(
     tensor([[-1.0000,  1.0000]])
     """
     last = _sequence("layer_norm", normalized_shape)
-    if not _plain(input, last, weight, bias):
-        _check_normalized(input, last, weight=weight, bias=bias)
-        _check_kinds(input, weight, bias)
+    _check_normalized(input, last, weight=weight, bias=bias)
+    _check_kinds(input, weight, bias)
     found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
     return found
-
-
-surface(method=False)(layer_norm)
 
 
 @surface(method=False)
@@ -386,6 +386,12 @@ def batch_norm_block(
     ``eps=None``: with the running mean and variance for constants; ``small`` is what is added to the variance.
     """
     _floats("batch_norm", self)
+    if (
+        eps is None
+        and self.size <= few.MANY
+        and (plain := few.by_constants(self, weight, bias, layout, running, small))
+    ):
+        return plain
     if eps is None:
         mean, variance = (each.astype(self.dtype).reshape(layout.weight) for each in running)
         rstd = 1 / np.sqrt(variance + small)
@@ -395,10 +401,10 @@ def batch_norm_block(
         out, mean, variance, rstd = _normalised(np, self, weight, bias, layout, eps)
         if running is not None:
             count = layout.shape[0] * layout.shape[2]
-            unbiased = variance * (count / (count - 1) if count > 1 else math.inf)
+            unbiased = variance * self.dtype.type(count / (count - 1) if count > 1 else math.inf)
             for target, fresh in zip(running, (mean, unbiased), strict=True):
                 if target is not None:
-                    target[...] = target * (1 - momentum) + momentum * fresh.reshape(-1)
+                    np.add(target * (1 - momentum), momentum * fresh.reshape(-1), target)
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
 
 
@@ -442,7 +448,7 @@ def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | No
         if each is None:
             if name.startswith("running") and not training:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-        elif each.numel() != shape[1]:
+        elif each._array.size != shape[1]:
             raise RuntimeError(f"{name} should contain {shape[1]} elements not {each.numel()}")
 
 
@@ -452,10 +458,12 @@ def native_batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
-    if (special := batched((running_mean, running_var))) is not None:
+    if runs() and (special := batched((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
         return special.by_slices(native_batch_norm, given, {})
-    _check_channels(input.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    _check_channels(
+        input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     _check_kinds(input, weight, bias, running_mean, running_var)
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
@@ -558,7 +566,7 @@ def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | Non
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
         return None
-    if not _plain(input, last, weight, None) or (recording() and any(each.requires_grad for each in given)):
+    if not _plain(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
         return None
     found = fast_normal.by_mean_square(input._array, None if weight is None else weight._array, eps)
     return None if found is None else wrap(found)

@@ -9,7 +9,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
-from ..kernels import large
+from ..kernels import few, large
 from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
 from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
@@ -26,6 +26,8 @@ F: Any = TENSORS
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
     """How many elements each result is made of."""
+    if dim.__class__ is int and -len(shape) <= dim < len(shape):
+        return shape[dim]
     if dim is None:
         return math.prod(shape)
     return math.prod([shape[axis] for axis in axes_of(dim, len(shape))])
@@ -272,6 +274,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
+    if dim.__class__ is int and (found := few.squares(x, dim if dim >= 0 else dim + x.ndim, keepdim)) is not None:
+        return np.divide(found, few.constant(left), found)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel()
         flat = flat - total(np, flat) / count
@@ -498,6 +502,10 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
+    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
+        whole = large.total_of_squares(self)
+        if whole is not None:
+            return np.sqrt(whole)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)

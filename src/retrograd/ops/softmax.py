@@ -9,6 +9,7 @@ from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
+from ..kernels import few
 from ..kernels.fast import LARGE
 from ..kernels.floats import widened
 from ..kernels.large import by_rows
@@ -27,7 +28,7 @@ op = partial(declared, in_order=True)  # NumPy would lay results out as the oper
 
 
 def _check(name: str, x: Any, dim: int) -> None:
-    if x.dtype.kind in "biuc":
+    if x.dtype is not few.F32 and x.dtype.kind in "biuc":
         where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
         raise unsupported(f"{name}_{where}", x.dtype)
 
@@ -44,6 +45,8 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
+    if (found := few.softmax(self, dim)) is not None:
+        return found
     if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
         return found
     raised = _below_top(np, self, dim)
@@ -86,6 +89,8 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     _check("log_softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
+    if (found := few.log_softmax(self, dim)) is not None:
+        return found
     if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
         return found
     shifted = _below_top(np, self, dim)

@@ -129,7 +129,14 @@ def sum_columns(x: Any, sums: Any) -> None:
         sums[o, part, left:right] = 0
         for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
             few[:] = 0
-            for r in range(start, min(x.shape[1], (part + 1) * step, start + FLUSH)):
+            end = min(x.shape[1], (part + 1) * step, start + FLUSH)
+            fours = start + (end - start) // 4 * 4
+            for r in range(start, fours, 4):  # four at once: the sums are fetched and put back once for them
+                first, second = x[o, r, left:right], x[o, r + 1, left:right]
+                third, fourth = x[o, r + 2, left:right], x[o, r + 3, left:right]
+                for j in range(first.size):
+                    few[j] += (first[j] + second[j]) + (third[j] + fourth[j])
+            for r in range(fours, end):
                 row = x[o, r, left:right]
                 for j in range(row.size):
                     few[j] += row[j]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .compile import loop_of_sums
+from .compile import loop, loop_of_sums
 from .scalars import at, decay, larger, like, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
@@ -85,55 +85,55 @@ def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
 
 # -- The same along the middle axis of (outer, many, inner), in strips of columns that stay in the cache --------------------
 
-WIDTH = 64
+WIDTH = 256
 
 
 @loop_of_sums
 def softmax_columns(x: Any, out: Any) -> None:
     across = (x.shape[2] + WIDTH - 1) // WIDTH
     for cell in prange(x.shape[0] * across):
-        left = cell % across * WIDTH
-        here, into = x[cell // across, :, left : left + WIDTH], out[cell // across, :, left : left + WIDTH]
-        top, whole = here[0].copy(), numpy.zeros(here.shape[1], x.dtype)
-        for r in range(here.shape[0]):
-            row_ = here[r]
-            for j in range(row_.size):
-                top[j] = larger(top[j], row_[j])
-        for r in range(here.shape[0]):
-            row_, raised = here[r], into[r]
-            for j in range(row_.size):
-                each = decay(row_[j] - top[j])
-                raised[j] = each
-                whole[j] += each
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, x.shape[2])
+        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                top[j] = larger(top[j], here[j])
+        for r in range(x.shape[1]):
+            here, into = x[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                raised = decay(here[j] - top[j])
+                into[j] = raised
+                whole[j] += raised
         for j in range(whole.size):
             whole[j] = like(top[j], 1) / whole[j]
-        for r in range(here.shape[0]):
-            raised = into[r]
-            for j in range(raised.size):
-                raised[j] *= whole[j]
+        for r in range(x.shape[1]):
+            into = out[o, r, left:right]
+            for j in range(into.size):
+                into[j] *= whole[j]
 
 
 @loop_of_sums
 def log_softmax_columns(x: Any, out: Any) -> None:
     across = (x.shape[2] + WIDTH - 1) // WIDTH
     for cell in prange(x.shape[0] * across):
-        left = cell % across * WIDTH
-        here, into = x[cell // across, :, left : left + WIDTH], out[cell // across, :, left : left + WIDTH]
-        top, whole = here[0].copy(), numpy.zeros(here.shape[1], x.dtype)
-        for r in range(here.shape[0]):
-            row_ = here[r]
-            for j in range(row_.size):
-                top[j] = larger(top[j], row_[j])
-        for r in range(here.shape[0]):
-            row_ = here[r]
-            for j in range(row_.size):
-                whole[j] += decay(row_[j] - top[j])
+        o, left = cell // across, cell % across * WIDTH
+        right = min(left + WIDTH, x.shape[2])
+        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                top[j] = larger(top[j], here[j])
+        for r in range(x.shape[1]):
+            here = x[o, r, left:right]
+            for j in range(here.size):
+                whole[j] += decay(here[j] - top[j])
         for j in range(whole.size):
             whole[j] = log(whole[j])
-        for r in range(here.shape[0]):
-            row_, found = here[r], into[r]
-            for j in range(row_.size):
-                found[j] = (row_[j] - top[j]) - whole[j]
+        for r in range(x.shape[1]):
+            here, into = x[o, r, left:right], out[o, r, left:right]
+            for j in range(here.size):
+                into[j] = (here[j] - top[j]) - whole[j]
 
 
 @loop_of_sums
@@ -221,13 +221,13 @@ def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) 
 
 @loop_of_sums
 def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
-    """Each row of channels (rows, channels, places) with mean 0 and variance 1; a weight and a bias for each channel of
+    """Each row, channels of some places each, with mean 0 and variance 1; a weight and a bias for each channel of
     ``weight`` (groups, channels), of which the rows take one after the other.
     """
-    channels, places = x.shape[1], x.shape[2]
+    groups, channels = weight.shape
+    places = x.shape[1] // channels
     for r in prange(x.shape[0]):
-        here, into = x[r].reshape(channels * places), out[r].reshape(channels * places)
-        whole, squares = like(here[0], 0), like(here[0], 0)
+        here, whole, squares = x[r], like(x[r, 0], 0), like(x[r, 0], 0)
         for i in range(here.size):
             whole += here[i]
         centre = whole / like(whole, here.size)
@@ -236,10 +236,11 @@ def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, o
         scale = like(whole, 1) / sqrt(squares / like(whole, here.size) + eps)
         mean[r], rstd[r] = centre, scale
         for k in range(channels):
-            times = scale * weight[r % weight.shape[0], k]
-            plus = bias[r % weight.shape[0], k] - centre * times
-            for i in range(k * places, (k + 1) * places):
-                into[i] = here[i] * times + plus
+            times = scale * weight[r % groups, k]
+            plus = bias[r % groups, k] - centre * times
+            part, into = x[r, k * places : (k + 1) * places], out[r, k * places : (k + 1) * places]
+            for i in range(part.size):
+                into[i] = part[i] * times + plus
 
 
 @loop_of_sums
@@ -251,7 +252,7 @@ def group_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
         for k in range(channels):
             slope, here = row(row(g, r), k), x[r, k]
             of_slope, of_both = like(centre, 0), like(centre, 0)
-            for i in range(places):
+            for i in range(here.size):
                 of_slope += at(slope, i)
                 of_both += at(slope, i) * (here[i] - centre)
             whole += of[k] * of_slope
@@ -260,7 +261,7 @@ def group_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
         along *= scale * scale / like(centre, channels * places)
         for k in range(channels):
             slope, here, into = row(row(g, r), k), x[r, k], out[r, k]
-            for i in range(places):
+            for i in range(here.size):
                 into[i] = scale * (at(slope, i) * of[k] - whole - (here[i] - centre) * along)
 
 
@@ -347,3 +348,31 @@ def spread(y: Any, out: Any) -> None:
         into, other = out[r], shared(y, r)
         for i in range(into.size):
             into[i] = at(other, i)
+
+
+TILE = 32
+
+
+@loop_of_sums
+def exchanged(x: Any, out: Any) -> None:
+    """``x`` (outer, many, inner) as (outer, inner, many), tile by tile: a tile of both is in the cache."""
+    down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
+    for cell in prange(x.shape[0] * down):
+        o, top = cell // down, cell % down * TILE
+        bottom = min(top + TILE, out.shape[1])
+        for step in range(across):
+            left = step * TILE
+            right = min(left + TILE, out.shape[2])
+            for r in range(top, bottom):
+                into, part = out[o, r, left:right], x[o, left:right, r]
+                for j in range(into.size):
+                    into[j] = part[j]
+
+
+@loop
+def outer(x: Any, y: Any, out: Any) -> None:
+    """``out[i, j] = x[i, 0] * y[j]``."""
+    for i in prange(out.shape[0]):
+        number, line = x[i, 0], out[i]
+        for j in range(line.size):
+            line[j] = number * y[j]

@@ -27,31 +27,9 @@ def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
 
 
 @njit(inline="always")
-def _copy(row: Any, source: Any, stride: Any) -> None:
-    """``row[k] = source[k * stride]``."""
-    if stride == 1:
-        for k in range(row.size):
-            row[k] = source[k]
-    else:
-        for k in range(row.size):
-            row[k] = source[numpy.uintp(k) * numpy.uintp(stride)]
-
-
-@njit(inline="always")
 def _clear(row: Any) -> None:
     for k in range(row.size):  # row[:] = 0 takes longer for a short one
         row[k] = 0
-
-
-@njit(inline="always")
-def _hand_back(row: Any, target: Any, stride: Any, weight: Any) -> None:
-    """``target[k * stride] += weight * row[k]``."""
-    if stride == 1:
-        for k in range(row.size):
-            target[k] += weight * row[k]
-    else:
-        for k in range(row.size):
-            target[numpy.uintp(k) * numpy.uintp(stride)] += weight * row[k]
 
 
 # Note [Shifted images]. With stride 1 and padding such that images keep their width, what a place of the kernel sees of an
@@ -78,70 +56,6 @@ def _shifted(image: Any, shift: Any, line: Any) -> None:
     for k in range(part.size):
         part[k] = seen[k]
     line[last:] = 0
-
-
-@njit
-def _add_shifted(line: Any, shift: Any, image: Any) -> None:
-    """``image[k + shift] += line[k]``."""
-    first = min(max(0, -shift), line.size)
-    last = max(first, min(line.size, image.size - shift))
-    part, seen = line[first:last], image[first + shift :]
-    for k in range(part.size):
-        seen[k] += part[k]
-
-
-@loop
-def columns(x: Any, how: Any, begin: Any, out: Any) -> None:
-    """What each place of the kernel sees: ``out`` is (channels, *kernel, batch, rows, columns), from row ``begin`` on."""
-    channels, tall, wide, batch, rows, width = out.shape
-    same = how[0] == 1 and how[1] == 1 and width == x.shape[3]
-    for job in prange(channels * tall * wide):
-        c, i, j = job // (tall * wide), job // wide % tall, job % wide
-        start, top = j * how[5] - how[3], begin * how[0] - how[2] + i * how[4]
-        first, last = _seen(x.shape[3], width, start, how[1])
-        for n in range(batch):
-            if same:
-                line = out[c, i, j, n].reshape(rows * width)
-                _shifted(x[n, c].reshape(x.shape[2] * width), top * width + start, line)
-                _clear_edges(line, width, start)
-                continue
-            for r in range(rows):
-                row, y = out[c, i, j, n, r], top + r * how[0]
-                if y < 0 or y >= x.shape[2]:
-                    _clear(row)
-                    continue
-                if first > 0:
-                    _clear(row[:first])
-                _copy(row[first:last], x[n, c, y, first * how[1] + start :], how[1])
-                if last < width:
-                    _clear(row[last:])
-
-
-@loop
-def add_columns(given: Any, how: Any, begin: Any, x: Any) -> None:
-    """The adjoint of :func:`columns`: add what each place of the kernel saw to where it saw it. ``given`` is used up."""
-    channels, tall, wide, batch, rows, width = given.shape
-    same = how[0] == 1 and how[1] == 1 and width == x.shape[3]
-    one = numpy.ones(1, x.dtype)[0]
-    for job in prange(batch * channels):
-        n, c = job // channels, job % channels
-        for i in range(tall):
-            top = begin * how[0] - how[2] + i * how[4]
-            if same:
-                for j in range(wide):
-                    start, line = j * how[5] - how[3], given[c, i, j, n].reshape(rows * width)
-                    _clear_edges(line, width, start)
-                    _add_shifted(line, top * width + start, x[n, c].reshape(x.shape[2] * width))
-                continue
-            for r in range(rows):
-                y = top + r * how[0]
-                if y < 0 or y >= x.shape[2]:
-                    continue
-                for j in range(wide):
-                    start = j * how[5] - how[3]
-                    first, last = _seen(x.shape[3], width, start, how[1])
-                    target = x[n, c, y, first * how[1] + start :]
-                    _hand_back(given[c, i, j, n, r, first:last], target, how[1], one)
 
 
 # -- Convolution without products of matrices ------------------------------------------------------------------------

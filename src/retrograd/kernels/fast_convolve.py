@@ -1,0 +1,244 @@
+"""Convolution and its adjoints by compiled loops (``kernels/loops/convolve.py``, ``windows.py``), for lines and images.
+
+Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/convolve.py``). Knows no
+operation. Arrays are (batch, channels, *space), weights (outputs, channels a group, *kernel).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy
+
+from ..core import threads
+from . import fast, looped
+
+#: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
+BLOCK = 1 << 18
+#: Kernels of up to so many elements a group, for up to so many outputs, are too small for tiles.
+TINY, FEW = 32, 4
+
+
+class Shape:
+    """The numbers of one convolution of images."""
+
+    def __init__(self, x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
+        self.batch, self.channels, *self.space = x
+        self.outputs, self.seen, *self.kernel = w
+        self.out, self.groups = tuple(y[2:]), groups
+        self.single = self.outputs // groups
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.how = (*stride, *padding, *dilation)
+
+    def direct(self) -> bool:
+        """Whether there is too little for tiles: one channel a group, or a few that see little."""
+        return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
+
+    def rows(self, row: int, groups: int) -> int:
+        """How many rows of the output to work on at a time, if lines have ``row`` elements for each: even pieces, and enough
+        of them for all threads.
+        """
+        some = max(1, min(self.out[0], BLOCK // row))
+        pieces = max(-(-self.out[0] // some), -(-2 * threads.limit() // (self.batch * groups)))
+        return -(-self.out[0] // min(pieces, self.out[0]))
+
+
+def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
+    """Whether there are loops for arrays, and enough to do for them."""
+    if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
+        return False
+    x, w, y = shapes
+    return looped.loops("convolve", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
+
+
+def _images(values: Any, missing: int) -> Any:
+    """A shape, or a size for each dimension of space, for images, of which lines are one row."""
+    values = tuple(values)
+    return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
+
+
+def _shape(shapes: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Shape:
+    x, w, y = (_images(each, 1) for each in shapes)
+    return Shape(x, w, y, _images(stride, 1), _images(padding, 0), _images(dilation, 1), groups)
+
+
+def output(
+    x: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:  # fmt: skip
+    """The convolution of ``x`` with ``w``, plus ``bias``, of the given shape."""
+    shapes = (x.shape, w.shape, shape)
+    if not _loops(x, w, shapes):
+        return None
+    form = _shape(shapes, stride, padding, dilation, groups)
+    x, y = _contiguous(x, form.space), numpy.empty((form.batch, form.outputs, *form.out), x.dtype)
+    if form.direct():
+        looped_windows().direct(
+            x, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), form.how, y
+        )
+        if bias is not None:
+            y += bias.reshape(-1, 1, 1)
+    else:
+        _tiles(x, _grouped(w, form), bias, y, form, form.out, (0, 1, 0, 1))
+    return y.reshape(shape)
+
+
+def _contiguous(x: Any, space: Any) -> Any:
+    return numpy.ascontiguousarray(x).reshape(*x.shape[:2], *space)
+
+
+def _grouped(w: Any, form: Shape) -> Any:
+    return numpy.ascontiguousarray(w).reshape(form.groups, form.single, form.seen, *form.kernel)
+
+
+def _tiles(x: Any, w: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
+    """Let tiles calculate the outputs at some places of ``y``; ``w`` (groups, outputs a group, channels a group, *kernel)."""
+    loops, tiles = convolve_loops(), tile_sizes()
+    groups, single, channels, tall, wide = w.shape
+    count = -(-single // tiles.ROWS)
+    cut = numpy.empty((groups, count, channels * tall * wide, tiles.ROWS), x.dtype)
+    loops.cut(w, cut)
+    shifts = numpy.zeros((groups, count * tiles.ROWS), x.dtype)
+    if bias is not None:
+        shifts[:, :single] = bias.reshape(groups, single)
+    some = form.rows(wide * form.stride[0] * channels * size[1], groups)
+    step = 2 * tiles.BYTES // x.itemsize
+    plane = _plane((some + (tall - 1) * form.dilation[0] // form.stride[0]) * size[1] + step)
+    offsets = _offsets(channels, (tall, wide), form.stride[0], form.dilation[0], plane, size[1], 1)
+    memory = room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
+    loops.output(x, cut, shifts, form.how, (tall, wide), offsets, plane, some, size, where, memory, y)
+
+
+def _plane(size: int) -> int:
+    """At least ``size``, and an odd number of lines of the cache: planes should not all begin at the same place of it."""
+    return (-(-size // 16) | 1) * 16
+
+
+@lru_cache(256)
+def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
+    """Where in the lines (Note [Lines of images]) each channel and place of the kernel begins; their number is made whole."""
+    found = [
+        ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
+        for c in range(channels)
+        for i in range(kernel[0])
+        for j in range(kernel[1])
+    ]
+    return numpy.array(found + [0] * (-len(found) % whole))
+
+
+def input_of(
+    y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:  # fmt: skip
+    """The adjoint of :func:`output` for its input, of the given shape, plus ``bias``.
+
+    What comes to every s-th row and column of the input is a convolution of ``y`` with those elements of the kernel, turned
+    round, that see them.
+    """
+    shapes = (shape, w.shape, y.shape)
+    if not _loops(y, w, shapes):
+        return None
+    form = _shape(shapes, stride, padding, dilation, groups)
+    x, y = numpy.empty((form.batch, form.channels, *form.space), y.dtype), _contiguous(y, form.out)
+    if form.direct():
+        looped_windows().direct_input(
+            y, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), form.how, x
+        )
+        if bias is not None:
+            x += bias.reshape(-1, 1, 1)
+        return x.reshape(shape)
+    turned = _grouped(w, form).swapaxes(1, 2)
+    for row, rows, high, tall, down, above in _phases(form, 0):
+        for column, columns, broad, wide, apart, before in _phases(form, 1):
+            where = (row, form.stride[0], column, form.stride[1])
+            if not len(high) or not len(broad):
+                x[:, :, row :: form.stride[0], column :: form.stride[1]] = 0 if bias is None else bias.reshape(-1, 1, 1)
+                continue
+            part = numpy.ascontiguousarray(turned[:, :, :, high][..., broad])
+            inner = Shape(
+                y.shape, (form.channels, form.single, tall, wide), (0, 0, rows, columns), (1, 1), (above, before),
+                (down, apart), groups,
+            )  # fmt: skip
+            _tiles(y, part, bias, x, inner, (rows, columns), where)
+    return x.reshape(shape)
+
+
+def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, list[int], int, int, int]]:
+    """For each of every s-th rows of the input, along one axis: the first and how many; which rows of the kernel see them,
+    the last first, and how many; and the dilation and the padding of the convolution that they make.
+    """
+    stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
+    for phase in range(stride):
+        first = (phase - padding) % stride
+        count = len(range(first, form.space[axis], stride))
+        if not count:
+            continue
+        places = [i for i in range(form.kernel[axis]) if i * dilation % stride == phase][::-1]
+        apart = (places[0] - places[1]) * dilation // stride if len(places) > 1 else 1
+        before = places[0] * dilation // stride - (first + padding) // stride if places else 0
+        yield first, count, places, len(places), apart, before
+
+
+def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The adjoint of :func:`output` for its weight, of the given shape."""
+    shapes = (x.shape, shape, y.shape)
+    if not _loops(y, x, shapes):
+        return None
+    form = _shape(shapes, stride, padding, dilation, groups)
+    y, x = _contiguous(y, form.out), _contiguous(x, form.space)
+    if form.direct() or form.seen * math.prod(form.kernel) <= TINY:
+        w = numpy.empty((form.outputs, form.seen, *form.kernel), y.dtype)
+        looped_windows().direct_weight(y, x, form.how, w)
+        return w.reshape(shape)
+    loops, tiles = convolve_loops(), tile_sizes()
+    places, width = form.seen * math.prod(form.kernel), form.out[1]
+    lanes = tiles.BYTES // x.itemsize
+    lead = -(-form.single // lanes) * lanes
+    some = form.rows((form.kernel[1] * form.stride[0] * form.seen + lead) * width, groups)
+    plane = _plane((some + (form.kernel[0] - 1) * form.dilation[0] // form.stride[0]) * width + 2 * lanes)
+    offsets = _offsets(form.seen, tuple(form.kernel), form.stride[0], form.dilation[0], plane, width, tiles.ROWS)
+    memory = room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
+    parts = numpy.zeros((len(memory), groups, len(offsets), lead), x.dtype)
+    loops.weight(y, x, form.how, tuple(form.kernel), offsets, plane, some, memory, parts)
+    w = numpy.empty((groups, form.single, places), x.dtype)
+    loops.collected(parts, w)
+    return w.reshape(shape)
+
+
+# -- What the loops need ---------------------------------------------------------------------------------------------
+
+
+def looped_windows() -> Any:
+    """The loops that go over images directly."""
+    return fast.loops("windows")
+
+
+def convolve_loops() -> Any:
+    """The loops of tiles."""
+    return fast.loops("convolve")
+
+
+@cache
+def tile_sizes() -> Any:
+    """The module that says how large tiles are."""
+    return fast.loops("tiles")
+
+
+class _Memory(threading.local):
+    """Memory for the threads' work that is kept: fresh pages take as long as what is done in them."""
+
+    def __init__(self) -> None:
+        self.kept = numpy.empty(0, numpy.uint8)
+
+
+_MEMORY = _Memory()
+
+
+def room(size: int, dtype: Any) -> Any:
+    """Memory of so many elements for each thread: (threads, elements)."""
+    row = -(-size * dtype.itemsize // 64) * 64 + 64
+    if _MEMORY.kept.size < row * threads.limit():
+        _MEMORY.kept = numpy.empty(row * threads.limit(), numpy.uint8)
+    return _MEMORY.kept[: row * threads.limit()].reshape(threads.limit(), row).view(dtype)

@@ -1,0 +1,219 @@
+"""Short ways for few numbers along rows of at most 16, where NumPy takes its time for the calls and not for the numbers.
+
+A reduction along an axis takes it 1 µs, and so does an operand that is to be broadcast; a product with a matrix of ones,
+which does both at once, takes 0.3. Each function gives None for what is too large or too irregular.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from .layout import zero_padded
+from .summing import ONES
+
+F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+LONG, MANY = 16, 1024  # elements of a row, and of all rows, up to which these are the shorter ways
+#: For a sum of squares below it exponentials neither overflow nor get lost, even added up: of float32, and of float64.
+TAME, TAME64 = 40.0**2, 600.0**2
+#: By the length of a row, the matrices that put its sum, or mean, at every place of it.
+SUMS, WIDE_SUMS = ([numpy.ones((n, n), kind) for n in range(LONG + 1)] for kind in (F32, F64))
+MEANS = [numpy.full((n, n), 1 / max(n, 1), F32) for n in range(LONG + 1)]
+
+
+def _length(x: Any, axis: int) -> int:
+    """How long rows along an axis of two are; 0 for what is not few float32."""
+    if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
+        return 0
+    shape = x.shape
+    if len(shape) != 2 or not 0 <= axis < 2:
+        return 0
+    return shape[axis] if shape[axis] <= LONG else 0
+
+
+def softmax(x: Any, axis: int) -> Any:
+    """Softmax of numbers that are small enough to do without their maximum."""
+    if not (size := _length(x, axis)):
+        return None
+    flat = x.ravel()
+    if not flat.dot(flat) < TAME:
+        return None
+    found = numpy.exp(x)
+    return numpy.divide(found, found.dot(SUMS[size]) if axis else SUMS[size].dot(found), found)
+
+
+def log_softmax(x: Any, axis: int) -> Any:
+    """Its logarithm, in double precision, which has room for all but the largest numbers without their maximum."""
+    if not (size := _length(x, axis)):
+        return None
+    flat = x.ravel()
+    if not flat.dot(flat) < TAME64:
+        return None
+    wide = x.astype(F64)
+    whole = numpy.exp(wide)
+    whole = whole.dot(WIDE_SUMS[size]) if axis else WIDE_SUMS[size].dot(whole)
+    return numpy.subtract(wide, numpy.log(whole, whole), wide).astype(F32)
+
+
+def squares(x: Any, axis: int, keepdims: bool) -> Any:
+    """The sums along an axis of the squared distances from the mean."""
+    if not (size := _length(x, axis)):
+        return None
+    gap = numpy.subtract(x, x.dot(MEANS[size]) if axis else MEANS[size].dot(x))
+    numpy.multiply(gap, gap, gap)
+    found = gap.dot(ONES[F32][size]) if axis else ONES[F32][size].dot(gap)
+    return found if not keepdims else found.reshape(-1, 1) if axis else found.reshape(1, -1)
+
+
+@lru_cache(maxsize=64)
+def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
+    """Which weight goes with each element, if weights in the shape ``weight`` are broadcast to ``shape``."""
+    every = numpy.arange(math.prod(weight)).reshape(weight)
+    return numpy.ascontiguousarray(numpy.broadcast_to(every, shape)).reshape(rows)
+
+
+@lru_cache(maxsize=64)
+def constant(value: float) -> Any:
+    """A number as an array of float32, which takes half the time to calculate with."""
+    return numpy.asarray(value, F32)
+
+
+def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
+    """``x`` in rows along an axis of two: the last ones, or the first if the others are of size 1."""
+    shape = x.shape
+    if axes[0]:
+        return x if len(shape) == 2 else x.reshape(-1, math.prod(shape[axes[0] :])), 1
+    return x if len(shape) == 2 else x.reshape(len(x), -1), 0 if math.prod(shape[2:]) == 1 else 2
+
+
+def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[int, ...]) -> Any:
+    """``x * weight + bias`` in place, for weights that broadcast in the shape ``along`` to ``shape``."""
+    if weight is not None or bias is not None:
+        channels = _channels(shape, along, x.shape)
+        if weight is not None:
+            numpy.multiply(x, weight.take(channels), x)
+        if bias is not None:
+            numpy.add(x, bias.take(channels), x)
+    return x
+
+
+def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any:
+    """``x``, seen in a layout, with mean 0 and variance 1 over its axes, times a weight plus a bias.
+
+    Returns that, the means, the variances (where over the batch) and 1 / deviations.
+    """
+    rows, axis = _rows(x, layout.axes)
+    if not (size := _length(rows, axis)):
+        return None
+    mean = rows.dot(MEANS[size]) if axis else MEANS[size].dot(rows)
+    out = numpy.subtract(rows, mean)
+    scale = numpy.multiply(out, out)
+    scale = scale.dot(MEANS[size]) if axis else MEANS[size].dot(scale)
+    variance = None if axis else scale[:1].copy()
+    numpy.add(scale, constant(eps), scale)
+    numpy.reciprocal(numpy.sqrt(scale, scale), scale)
+    affine(numpy.multiply(out, scale, out), weight, bias, x.shape, layout.weight)
+    return (out, mean[:, :1], None, scale[:, :1]) if axis else (out, mean[:1], variance, scale[:1])
+
+
+def by_constants(x: Any, weight: Any, bias: Any, layout: Any, running: tuple[Any, Any], eps: float) -> Any:
+    """As :func:`standardised`, with means and variances that are given, one for each weight."""
+    mean, variance = running
+    if not all(each.__class__ is ndarray and each.dtype is F32 for each in (x, mean, variance)) or not x.size:
+        return None
+    rstd = numpy.reciprocal(numpy.sqrt(numpy.add(variance, constant(eps))))
+    scale = rstd if weight is None else rstd * weight
+    shift = numpy.negative(mean * scale) if bias is None else bias - mean * scale
+    channels = _channels(layout.shape, layout.weight, x.shape)
+    out = numpy.multiply(x, scale.take(channels))
+    return numpy.add(out, shift.take(channels), out), mean.copy(), rstd
+
+
+@lru_cache(maxsize=64)
+def _starts(rows: int, size: int) -> Any:
+    return numpy.arange(0, rows * size, size)
+
+
+def chosen(x: Any, target: Any, ignored: int) -> Any:
+    """The sum of ``x[row, target[row]]``; None if one of them is not there, or is the class that is ignored."""
+    rows, size = x.shape
+    if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32:
+        return None
+    places = target.tolist()
+    if min(places) < 0 or max(places) >= size or 0 <= ignored < size:
+        return None
+    return x.take(_starts(rows, size) + target).dot(ONES[F32][rows])
+
+
+# -- Windows ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], ...]) -> Any:
+    """The flat index of what each place of a kernel sees for each output: (places of the kernel, outputs).
+
+    ``places``: for each dimension and each place of the kernel along it, what the outputs see.
+    """
+    found = numpy.zeros((1, 1), numpy.int64)
+    for size, along in zip(space, places, strict=True):
+        here = numpy.array(along)
+        found = found[:, None, :, None] * size + here[None, :, None, :]
+        found = found.reshape(found.shape[0] * len(along), -1)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _columns(channels: int, space: tuple[int, ...], kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
+    """Of images with so many channels what each weight sees for each output."""
+    every = zip(kernel, stride, dilation, out, strict=True)
+    places = tuple([tuple([tuple([k * d + s * o for o in range(n)]) for k in range(size)]) for size, s, d, n in every])
+    one = seen_by(space, places)
+    return (numpy.arange(channels)[:, None, None] * math.prod(space) + one).reshape(-1, one.shape[1])
+
+
+def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
+    """A convolution of few numbers: what the weights see is taken by a table that is kept."""
+    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY or 0 in shape:
+        return None
+    if math.prod(w.shape[1:]) * math.prod(shape[2:]) > 1 << 14:
+        return None
+    if any(padding):
+        x = zero_padded(numpy, x, padding)
+    table = _columns(x.shape[1], x.shape[2:], w.shape[2:], stride, dilation, shape[2:])
+    rows, matrix = len(x), w.reshape(len(w), -1)
+    if rows == 1:
+        found = matrix.dot(x.take(table))
+    else:
+        found = numpy.matmul(matrix, x.reshape(rows, -1).take(table, 1))
+    if bias is not None:
+        numpy.add(found, bias.reshape(-1, 1), found)
+    return found.reshape(shape)
+
+
+@lru_cache(maxsize=64)
+def _offsets(rows: int, size: int, each: int) -> Any:
+    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
+
+
+@lru_cache(maxsize=64)
+def _each(count: int) -> Any:
+    return numpy.arange(count)
+
+
+def maxima(x: Any, table: Any, out: tuple[int, ...]) -> Any:
+    """The largest of what each output sees (``table``: outputs, places) and its flat index; None if there is a nan."""
+    rank = len(out)
+    lead = x.shape[: x.ndim - rank]
+    flat = x.reshape(math.prod(lead), -1)
+    seen = flat.take(table, 1)
+    indices = table.take(seen.argmax(2) + _each(len(table)) * table.shape[1])
+    values = flat.take(indices + _offsets(len(flat), flat.shape[1], len(table)))
+    top = values.ravel()
+    if top.dtype.kind == "f" and numpy.isnan(top[top.argmax()]):
+        return None
+    shape = (*lead, *out)
+    return values.reshape(shape), indices.reshape(shape)

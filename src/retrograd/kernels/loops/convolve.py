@@ -1,0 +1,200 @@
+"""Convolution of images (batch, channels, rows, columns) and its adjoints, on all threads.
+
+Each is a product of matrices of which one is never laid out: in the lines of Note [Lines of images] what a place of the
+kernel sees of a channel lies in one piece, and tiles read it where it lies.
+
+``how`` is as in ``windows``; ``kernel`` (rows, columns); ``offsets``: where in the lines each channel and place of the
+kernel begins. ``plane``: elements from one channel's lines to the next; ``some``: how many rows of the output are worked on
+at a time. ``room`` (parts, elements) is memory: the work is in as many parts, of which each thread takes some.
+
+Note [Lines of images]. For each column of the kernel the image is laid out as that column sees it: as wide as the output,
+padding included. Then a row further down in the kernel sees the same, a row of the output further on. With a stride of s
+rows, there are s such images, of every s-th row. They lie as (columns of the kernel, s, channels, plane).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numba import njit, prange
+
+from .compile import loop
+from .tiles import BYTES, ROWS, half_tile, move, tile
+from .windows import _clear, _clear_edges, _seen, _shifted
+
+
+@njit
+def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
+    """Fill the lines of an image, from channel ``c`` on, with ``rows`` rows of each, of which ``top`` is the first."""
+    whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
+    for j in range(lines.shape[0]):
+        start = j * how[5] - how[3]
+        first, last = _seen(x.shape[3], width, start, how[1])
+        for side in range(how[0]):
+            # Rows of the lines that lie inside of the image.
+            low = min(max(0, (-top - side + how[0] - 1) // how[0]), rows)
+            high = max(low, min(rows, (x.shape[2] - top - side + how[0] - 1) // how[0])) if first < last else low
+            for k in range(lines.shape[2]):
+                line = lines[j, side, k]
+                if how[0] == 1 and how[1] == 1 and width == x.shape[3]:
+                    _shifted(x[n, c + k].reshape(area), top * width + start, line[: rows * width])
+                    _clear_edges(line[: rows * width], width, start)
+                    continue
+                begin = (n * x.shape[1] + c + k) * area + (top + side) * x.shape[3] + first * how[1] + start
+                _clear(line[: low * width])
+                for r in range(low, high):
+                    _copy_row(whole, begin + r * how[0] * x.shape[3], how[1], line, r * width + first, last - first)
+                _clear(line[high * width : rows * width])
+                for r in range(low, high) if first else range(0):
+                    _clear(line[r * width : r * width + first])
+                for r in range(low, high) if last < width else range(0):
+                    _clear(line[r * width + last : (r + 1) * width])
+
+
+@njit(inline="always")
+def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> None:
+    """``line[to + k] = x[at + k * stride]``: some more than asked for, where there are as many."""
+    lanes = BYTES // x.itemsize
+    if at + (count + lanes) * stride > x.size or stride > 2:
+        for k in range(count):
+            line[to + k] = x[at + k * stride]
+    elif stride == 1:
+        for k in range(0, count, lanes):
+            move(x, at + k, line, to + k)
+    else:
+        for first in range(0, count, 16):
+            part, target = x[at + 2 * first :], line[to + first :]
+            for k in range(16):
+                target[k] = part[2 * k]
+
+
+@loop
+def cut(w: Any, out: Any) -> None:
+    """Weights (groups, outputs a group, channels a group, *kernel) as tiles: (groups, tiles, channels * kernel, ``ROWS``)."""
+    groups, single, channels, tall, wide = w.shape
+    tiles = out.shape[1]
+    for job in prange(groups * tiles):
+        g, t = job // tiles, job % tiles
+        for r in range(ROWS):
+            o, row = t * ROWS + r, 0
+            for c in range(channels):
+                for i in range(tall):
+                    for j in range(wide):
+                        out[g, t, row, r] = w[g, o, c, i, j] if o < single else 0
+                        row += 1
+
+
+@loop
+def output(
+    x: Any, w: Any, bias: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, size: Any, where: Any,
+    room: Any, y: Any,
+) -> None:  # fmt: skip
+    """The convolution of ``x`` with ``w`` (groups, tiles, places, ``ROWS``), plus ``bias`` (groups, tiles * ``ROWS``).
+
+    ``size``: rows and columns of the result; ``where`` in ``y`` it belongs: first row and step, first column and step.
+    """
+    groups, tiles, places, _ = w.shape
+    channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
+    pieces, there, weights, base = (
+        (size[0] + some - 1) // some,
+        y.reshape(y.size),
+        w.reshape(w.size),
+        bias.reshape(bias.size),
+    )
+    step, steps, area = 2 * BYTES // x.itemsize, numpy.arange(ROWS), y.shape[2] * y.shape[3]
+    simple = where[1] == 1 and where[3] == 1 and y.shape[3] == wide
+    jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
+    for part in prange(parts):
+        space = room[part]
+        lines = space[:used].reshape(kernel[1], how[0], channels, plane)
+        for job in range(part * jobs // parts, (part + 1) * jobs // parts):
+            n, g, first = job // (groups * pieces), job // pieces % groups, job % pieces * some
+            rows, corner = min(some, size[0] - first), (n * groups + g) * single * area + first * wide
+            below = rows + (kernel[0] - 1) * how[4] // how[0]
+            _lay_out(x, n, g * channels, how, first * how[0] - how[2], below, wide, lines)
+            for at in range(0, rows * wide, step):
+                count = min(step, rows * wide - at)
+                for t in range(tiles):
+                    row = (g * tiles + t) * ROWS
+                    args = (weights, row * places, steps, ROWS, space, at, offsets, (0, places))
+                    if simple and count == step and (t + 1) * ROWS <= single:
+                        tile(*args, there, corner + t * ROWS * area + at, area, base, row)
+                        continue
+                    if 2 * count <= step:
+                        half_tile(*args, space, used, step, base, row)
+                    else:
+                        tile(*args, space, used, step, base, row)
+                    for r in range(min(ROWS, single - t * ROWS)):
+                        line = space[used + r * step : used + r * step + count]
+                        _deliver(line, first * wide + at, wide, where, y[n, g * single + t * ROWS + r])
+
+
+@njit
+def _deliver(line: Any, at: Any, wide: Any, where: Any, image: Any) -> None:
+    """Put elements of an output, of which the first is the ``at``-th, where they belong."""
+    if where[1] == 1 and where[3] == 1 and image.shape[1] == wide:
+        target = image.reshape(image.size)[where[0] * wide + at :]
+        for k in range(line.size):
+            target[k] = line[k]
+        return
+    done = 0
+    while done < line.size:
+        row, column = (at + done) // wide, (at + done) % wide
+        count = min(line.size - done, wide - column)
+        target, part = image[where[0] + row * where[1], where[2] + column * where[3] :], line[done : done + count]
+        for k in range(part.size):
+            target[numpy.uintp(k) * numpy.uintp(where[3])] = part[k]
+        done += count
+
+
+@loop
+def weight(
+    y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
+) -> None:  # fmt: skip
+    """The adjoint of :func:`output` for its weight: ``w`` (parts, groups, places, outputs, whole vectors), zero before, and
+    each part adds up its own. ``offsets`` (places, whole tiles).
+    """
+    parts, groups, places, lead = w.shape
+    channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]
+    pieces = (y.shape[2] + some - 1) // some
+    step, steps, made = BYTES // x.itemsize, numpy.arange(some * wide) * lead, w.reshape(w.size)
+    jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
+    for part in prange(parts):
+        space = room[part]
+        lines = space[:used].reshape(kernel[1], how[0], channels, plane)
+        for job in range(part * jobs // parts, (part + 1) * jobs // parts):
+            n, g, first = job // (groups * pieces), job // pieces % groups, job % pieces * some
+            rows = min(some, y.shape[2] - first)
+            below, length = rows + (kernel[0] - 1) * how[4] // how[0], rows * wide
+            _lay_out(x, n, g * channels, how, first * how[0] - how[2], below, wide, lines)
+            turned = space[used : used + length * lead].reshape(length, lead)
+            for o in range(single):
+                _turn(y[n, g * single + o].reshape(y.shape[2] * wide)[first * wide :], turned, o)
+            for row in range(0, places, ROWS):
+                seen = offsets[row : row + ROWS]
+                for o in range(0, lead, 2 * step):
+                    to, span = ((part * groups + g) * places + row) * lead + o, (0, length)
+                    if o + step == lead:
+                        half_tile(space, 0, seen, 1, space, used + o, steps, span, made, to, lead, True, 0)
+                    else:
+                        tile(space, 0, seen, 1, space, used + o, steps, span, made, to, lead, True, 0)
+
+
+@njit(inline="always")
+def _turn(row: Any, columns: Any, o: Any) -> None:
+    for k in range(columns.shape[0]):
+        columns[k, o] = row[k]
+
+
+@loop
+def collected(parts: Any, w: Any) -> None:
+    """The sums of what the parts have in :func:`weight`: ``w`` (groups, outputs a group, channels a group * kernel)."""
+    groups, single, places = w.shape
+    for job in prange(groups * single):
+        g, o = job // single, job % single
+        for k in range(places):
+            total = parts[0, g, k, o]
+            for part in range(1, parts.shape[0]):
+                total += parts[part, g, k, o]
+            w[g, o, k] = total

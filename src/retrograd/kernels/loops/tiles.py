@@ -1,0 +1,112 @@
+"""The inner part of products of matrices, for loops whose matrices do not lie in memory as a BLAS would have them.
+
+A tile is a few rows times one or two vectors of the processor's, all of which stay in its registers while products are
+added up. Compilers do not find that by themselves; so its code is written out here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_FEATURES = binding.get_host_cpu_features()
+#: Bytes of a vector, and rows of a tile: with 32 registers there is room for 16 vectors, else for 8.
+BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
+ROWS = 4 if BYTES == 32 else 8
+
+
+def _generated(vectors: int) -> Any:
+    """Writes the code of a tile of so many vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = context.get_data_type(signature.args[0].dtype)
+        size, index = context.get_abi_sizeof(number), ir.IntType(64)
+        lanes = BYTES // size
+        vector = ir.VectorType(number, lanes)
+
+        def memory(place: int) -> Any:
+            return context.make_array(signature.args[place])(context, builder, args[place]).data
+
+        def line(start: Any) -> Any:
+            """The addresses of the vectors of a row."""
+            pointer = builder.bitcast(start, vector.as_pointer())
+            return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
+
+        corner = builder.gep(memory(0), [args[1]])
+        lines = [builder.gep(corner, [builder.load(builder.gep(memory(2), [index(r)]))]) for r in range(ROWS)]
+        source, places = builder.gep(memory(4), [args[5]]), memory(6)
+        corner = builder.gep(memory(8), [args[9]])
+        targets = [each for r in range(ROWS) for each in line(builder.gep(corner, [builder.mul(args[10], index(r))]))]
+        sums = [cgutils.alloca_once(builder, vector) for _ in targets]
+        unknown = ir.Constant(vector, ir.Undefined)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+
+        def spread(pointer: Any) -> Any:
+            """A number in all places of a vector."""
+            alone = builder.insert_element(unknown, builder.load(pointer), ir.IntType(32)(0))
+            return builder.shuffle_vector(alone, unknown, everywhere)
+
+        if isinstance(signature.args[11], types.Boolean):
+            for target, total in zip(targets, sums, strict=True):
+                builder.store(builder.load(target, align=size), total)
+        else:
+            begin = builder.gep(memory(11), [args[12]])
+            for place, total in enumerate(sums):
+                builder.store(spread(builder.gep(begin, [index(place // vectors)])), total)
+        first, last = cgutils.unpack_tuple(builder, args[7])
+        with cgutils.for_range_slice(builder, first, last, index(1), index) as (k, _):
+            at = line(builder.gep(source, [builder.load(builder.gep(places, [k]))]))
+            seen, along = [builder.load(each, align=size) for each in at], builder.mul(k, args[3])
+            for r in range(ROWS):
+                factor = spread(builder.gep(lines[r], [along]))
+                for each, total in zip(seen, sums[r * vectors :], strict=False):
+                    product = builder.fmul(factor, each, flags=("contract",))
+                    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
+        for target, total in zip(targets, sums, strict=True):
+            builder.store(builder.load(total), target, align=size)
+        return context.get_dummy_value()
+
+    return generate
+
+
+@intrinsic
+def tile(
+    context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
+    third: Any, lead: Any, base: Any, fourth: Any,
+) -> Any:  # fmt: skip
+    """``c[third + r * lead + v]``: ``base[fourth + r]``, or what it was if ``base`` is True, plus the sum over the places
+    ``k`` of ``span`` (first, last) of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``, for ``ROWS`` rows r
+    and two vectors of places v.
+    """
+    return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
+
+
+@intrinsic
+def half_tile(
+    context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
+    third: Any, lead: Any, base: Any, fourth: Any,
+) -> Any:  # fmt: skip
+    """The same for one vector."""
+    return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
+
+
+@intrinsic
+def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
+    """``b[second + k] = a[first + k]`` for the elements of a vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = context.get_data_type(signature.args[0].dtype)
+        size = context.get_abi_sizeof(number)
+        places = []
+        for array, at in ((0, 1), (2, 3)):
+            data = context.make_array(signature.args[array])(context, builder, args[array]).data
+            pointer = ir.VectorType(number, BYTES // size).as_pointer()
+            places.append(builder.bitcast(builder.gep(data, [args[at]]), pointer))
+        builder.store(builder.load(places[0], align=size), places[1], align=size)
+        return context.get_dummy_value()
+
+    return types.void(a, first, b, second), generate
