@@ -101,3 +101,12 @@ def test_a_batch_of_short_floats_counts_once_in_what_float32_layers_keep() -> No
     layer(x), wide(x.float())
     torch.testing.assert_close(layer.running_mean, wide.running_mean)
     torch.testing.assert_close(layer.running_var, wide.running_var)
+
+
+def test_the_gradient_of_a_mean_of_more_elements_than_float16_can_count() -> None:
+    x = torch.ones(100_000).half().requires_grad_()
+    zeros = torch.zeros_like(x)
+    F = torch.nn.functional
+    for each in (x.mean(), x.mean(0), F.l1_loss(x, zeros), F.mse_loss(x, zeros) / 2):
+        (grad,) = torch.autograd.grad(each * 1024, x)
+        torch.testing.assert_close(grad, torch.full_like(x, 1024 / 100_000))

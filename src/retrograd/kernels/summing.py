@@ -13,6 +13,7 @@ from .fast import LARGE
 BLOCK = 128  # how many numbers are added one after the other, as in NumPy's own pairwise sum
 FEW = 64  # up to so many numbers are added by a product with ones: 0.3 µs where NumPy's sum takes 0.9
 SHORT = "eE"  # float16 and bfloat16, which are added in float32: of many numbers nothing would be left otherwise
+MOST = 65504  # the largest float16: the mean of more numbers is not theirs divided by one
 ROWS = 4096  # elements of all rows up to which that is done
 #: Ones to multiply with, by how many they are; and how many they are, as arrays: dividing by these takes half the time.
 ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(FEW + 1)] for kind in (numpy.float32, numpy.float64)}
