@@ -22,7 +22,11 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
-    if self.size >= LARGE and dtype.numpy not in SHORT and (large := looped("copy", self, kind=dtype.numpy)) is not None:
+    if (
+        self.size >= LARGE
+        and dtype.numpy not in SHORT
+        and (large := looped("copy", self, kind=dtype.numpy)) is not None
+    ):
         return large
     return self.astype(dtype.numpy)
 
