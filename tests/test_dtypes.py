@@ -93,6 +93,9 @@ def test_many_short_floats_are_added_in_float32_on_the_way_back_too(kind: torch.
     torch.nn.functional.linear(ones, weight[:, :, 0], bias).backward(ones)
     torch.nn.functional.conv1d(ones.T[None], weight, bias).backward(ones.T[None])
     assert bias.grad is not None and bias.grad.tolist() == [3 * 4096.0] * 4
+    ones = torch.ones(1024, dtype=kind, requires_grad=True)
+    ones.cumsum(0).backward(torch.ones(1024, dtype=kind))
+    assert ones.grad is not None and ones.grad[0] == 1024
 
 
 def test_a_batch_of_short_floats_counts_once_in_what_float32_layers_keep() -> None:
@@ -107,6 +110,6 @@ def test_the_gradient_of_a_mean_of_more_elements_than_float16_can_count() -> Non
     x = torch.ones(100_000).half().requires_grad_()
     zeros = torch.zeros_like(x)
     F = torch.nn.functional
-    for each in (x.mean(), x.mean(0), F.l1_loss(x, zeros), F.mse_loss(x, zeros) / 2):
+    for each in (x.mean(), x.mean(0), torch.std_mean(x, 0)[1], F.l1_loss(x, zeros), F.mse_loss(x, zeros) / 2):
         (grad,) = torch.autograd.grad(each * 1024, x)
         torch.testing.assert_close(grad, torch.full_like(x, 1024 / 100_000))

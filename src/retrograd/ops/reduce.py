@@ -406,7 +406,7 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
     """``found`` (the part of the spread, or None) plus the part of the mean."""
     if g is None:
         return found
-    even = F.expand(restored(F, g, shape, dim, keepdim), shape) / count_of(shape, dim)
+    even = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
     return even if found is None else found + even
 
 
