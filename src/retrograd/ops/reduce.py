@@ -14,7 +14,7 @@ from ..core.where import warn
 from ..kernels import few, large
 from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
-from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
+from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
 from .shape import spread
@@ -129,6 +129,8 @@ def mean_all(np: Any, self: Any, /) -> Any:
 @op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
 def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    if grad.dtype.char == "e" and count > MOST:
+        return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
     share = np.asarray(grad / count)
     out = np.empty(shape, share.dtype)
     if out.size >= LARGE:
@@ -417,7 +419,7 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
     """``found`` (the part of the spread, or None) plus the part of the mean."""
     if g is None:
         return found
-    even = F.expand(restored(F, g, shape, dim, keepdim), shape) / count_of(shape, dim)
+    even = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
     return even if found is None else found + even
 
 

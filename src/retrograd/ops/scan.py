@@ -60,6 +60,8 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
+    if x.dtype in dtypes.SHORT:  # a derivative's own: a running sum in bfloat16 stops at 256
+        return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
