@@ -89,7 +89,6 @@ def test_loops_and_numpy_agree_with_the_truth(
         loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         with monkeypatch.context() as patch:
             patch.setattr(fast, "available", lambda: False)
-            patch.setattr("retrograd.kernels.large.available", lambda: False)
             plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         assert loops[:2] == plain[:2]
         for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast
+from retrograd.kernels import fast, moving
 
 pytestmark = pytest.mark.skipif(not fast.available(), reason="Numba is not installed")
 F = torch.nn.functional
@@ -78,6 +78,19 @@ PLACES: dict[str, Callable[..., Any]] = {
     "topk": lambda x, i, y: x.topk(3, 1)[0],
     "smallest of columns": lambda x, i, y: x.topk(1, 0, largest=False)[0],
     "sort": lambda x, i, y: x.sort(1, descending=True)[0],
+    "flip rows": lambda x, i, y: x.flip(1),
+    "flip columns": lambda x, i, y: x.flip(0),
+    "flip a transpose": lambda x, i, y: x.t().flip(0),
+    "flip both": lambda x, i, y: x.flip(0, 1),
+    "roll rows": lambda x, i, y: x.roll(-73, 1),
+    "roll columns": lambda x, i, y: x.roll(2, 0),
+    "roll both": lambda x, i, y: x.roll((2, 3), (0, 1)),
+    "roll all": lambda x, i, y: x.roll(100),
+    "tril": lambda x, i, y: x.tril(3),
+    "triu": lambda x, i, y: x.reshape(7, 10, 7).triu(-2),
+    "triu of a transpose": lambda x, i, y: x.t().triu(1),
+    "stack": lambda x, i, y: torch.stack((x, y, x), 1),
+    "stack transposes": lambda x, i, y: torch.stack((x.t(), y.t()), -1),
 }
 
 
@@ -88,6 +101,53 @@ def test_places(name: str, both: Any) -> None:
         return swept(PLACES[name], x, torch.randint(0, 70, (7, 70)), y)
 
     same(*both(run), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float64", "uint8", "bool", "complex64", "complex128"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_joining(dtype: str, axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = [numpy.arange(60).reshape(3, 4, 5).astype(dtype), numpy.arange(60)[::-1].reshape(5, 4, 3).T.astype(dtype)]
+    arrays.append(arrays[0][:, :, :].take([], axis))
+    monkeypatch.setattr(fast, "LARGE", 1)
+    found = moving.joined(numpy, arrays, axis)
+    assert found.dtype == dtype
+    numpy.testing.assert_array_equal(found, numpy.concatenate(arrays, axis))
+    with pytest.raises(ValueError, match="must match exactly"):
+        moving.joined(numpy, [arrays[0], arrays[0][:2, :3]], axis)
+
+
+COUNTING: dict[str, Callable[..., Any]] = {
+    "unique": lambda i, x, e: i.unique(return_inverse=True, return_counts=True),
+    "unique of a table": lambda i, x, e: (i * 100 - 3).view(8, -1).unique(return_inverse=True, return_counts=True),
+    "unique of wide ones": lambda i, x, e: (i * 2**50 - 7).unique(return_inverse=True, return_counts=True),
+    "unique of bytes": lambda i, x, e: i.to(torch.int8).unique(return_inverse=True, return_counts=True),
+    "unique of floats": lambda i, x, e: (i / 7).unique(return_inverse=True, return_counts=True),
+    "bincount": lambda i, x, e: i.bincount(minlength=50),
+    "bincount of int32": lambda i, x, e: i.int().bincount(),
+    "searchsorted": lambda i, x, e: torch.searchsorted(e, x),
+    "searchsorted, right": lambda i, x, e: torch.searchsorted(e, e.repeat(3), right=True),
+    "searchsorted of nan": lambda i, x, e: torch.searchsorted(e, torch.where(x > 0, x, torch.nan)),
+    "searchsorted of integers": lambda i, x, e: torch.searchsorted(i.sort()[0], i),
+    "bucketize": lambda i, x, e: torch.bucketize(x.view(8, -1), e),
+}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_counting(name: str, both: Any) -> None:
+    def run() -> Any:
+        return COUNTING[name](torch.randint(0, 40, (400,)), torch.randn(400), torch.randn(30).sort()[0])
+
+    same(*both(run), tolerance=0)
+
+
+def test_unique_as_numpy() -> None:
+    values = torch.tensor([2.0, float("nan"), -0.0, 0.0, float("nan"), 2.0, -float("inf")])
+    for x in (values, torch.randint(-9, 9, (100,)), torch.tensor([True, False, True]), torch.tensor([2**62, -(2**62)])):
+        found, wanted = x.unique(return_inverse=True, return_counts=True), numpy.unique(
+            x.numpy(), return_inverse=True, return_counts=True, equal_nan=False
+        )  # fmt: skip
+        for one, other in zip(found, wanted, strict=True):
+            numpy.testing.assert_array_equal(one.numpy(), other)
 
 
 def test_places_that_lie_outside() -> None:

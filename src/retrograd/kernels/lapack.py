@@ -57,6 +57,11 @@ def turned(x: Any) -> Any:
     return found.conj() if x.dtype.kind == "c" else found
 
 
+def large(np: Any, x: Any) -> bool:
+    """Whether SciPy's factors are worth their overhead."""
+    return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
+
+
 def one_by_one(np: Any, x: Any) -> bool:
     """Whether the matrices of ``x`` are for SciPy's routines; else the array module has the better loop."""
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
@@ -97,12 +102,18 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
 
     A stack is an array and the number of dimensions of an item; the dimensions before them are broadcast.
     """
-    arrays = [np.asnumpy(array) if hasattr(np, "asnumpy") else array for array, _ in stacks]
+    arrays, small, one = [], True, np is cpu
+    for array, count in stacks:
+        arrays.append(array if np is cpu else np.asnumpy(array))
+        if array.ndim != count:
+            one = False
+        if array.size >= THREADED:
+            small = False
+    if one:
+        found = function(*arrays) if small else alone(function, *arrays)
+        return tuple([_lying(part) for part in found])
     sizes = [array.ndim - count for array, (_, count) in zip(arrays, stacks, strict=True)]
     small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < THREADED
-    if not any(sizes):
-        found = function(*arrays) if small else alone(function, *arrays)
-        return tuple([np.asarray(_lying(part)) for part in found])
     batch = cpu.broadcast_shapes(*(array.shape[:size] for array, size in zip(arrays, sizes, strict=True)))
     flat = [
         cpu.broadcast_to(array, (*batch, *array.shape[size:])).reshape((math.prod(batch), *array.shape[size:]))
@@ -119,6 +130,8 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
 
 def _lying(part: Any) -> Any:
     """A matrix with its columns' elements together; anything else as it is."""
+    if part.__class__ is not cpu.ndarray:
+        return cpu.asarray(part)
     return by_columns(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
 
 
@@ -155,7 +168,7 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
             pass
 
     def one(a: Any) -> tuple[Any, Any]:
-        factor, info = routine("potrf", a)(_own(a), lower=not upper, clean=1, overwrite_a=1)
+        factor, info = routine("potrf", a)(_own(a), not upper, 1, 1)
         if factor[-1, -1] != factor[-1, -1]:  # nan
             info = 1 + cpu.isnan(factor.diagonal()).argmax()
         return factor, cpu.int32(info)
@@ -217,7 +230,7 @@ def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]
 
     The factors have no elements where they were not needed.
     """
-    if not one_by_one(np, a):
+    if not large(np, a):
         try:
             found = by_columns(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
             return found, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
@@ -229,7 +242,7 @@ def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
     """The inverses, and for each matrix the place of its first zero pivot, or 0."""
-    if not one_by_one(np, x):
+    if not large(np, x):
         try:
             return by_columns(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
@@ -250,14 +263,14 @@ def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
 def determinant(np: Any, x: Any) -> Any:
     """The determinants; what is too large for the dtype is infinite."""
     with cpu.errstate(all="ignore"):
-        if x.shape[-1] < SMALL or np is not cpu:
+        if not large(np, x):
             return np.linalg.det(x)
         return pivots_of(np, *lu(np, x)[:2]).prod(-1)
 
 
 def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
     """Signs and logarithms of absolute values of determinants; the factors and exchanges, if they were needed for it."""
-    if x.shape[-1] < SMALL or np is not cpu:
+    if not large(np, x):
         sign, log = np.linalg.slogdet(x)
         return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
     factors, pivots, _ = lu(np, x)
@@ -325,18 +338,23 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
             return np.zeros(0, x.dtype), by_columns(np, np.linalg.qr(x, "r"))
         q, r = np.linalg.qr(x, mode)
         return by_columns(np, q), by_columns(np, r)
-    a, tau = geqrf(np, x)
     n, m = x.shape[-2:]
-    r = by_columns(np, a[..., : n if mode == "complete" else min(n, m), :])
-    cpu.copyto(r, 0, where=~cpu.tri(m, r.shape[-2], dtype=bool).T)
-    if mode == "r":
-        return np.zeros(0, x.dtype), r
-    wide = n if mode == "complete" else min(n, m)
-    reflectors = a[..., :wide]
-    if wide > m:
-        reflectors = by_columns(np, np.zeros((*x.shape[:-1], wide), x.dtype))
-        reflectors[..., :m] = a
-    return householder_product(np, reflectors, tau), r
+    rows = n if mode == "complete" else min(n, m)
+
+    def one(a: Any) -> tuple[Any, ...]:
+        found, tau, _, _ = routine("geqrf", a)(_own(a), ROOM * m, 1)
+        r = found[:rows].copy(order="F")
+        for k in range(min(rows, m)):
+            r[k + 1 :, k] = 0
+        if mode == "r":
+            return found[:0, 0], r
+        if rows > m:
+            found = cpu.concatenate((found, cpu.zeros((n, rows - m), x.dtype)), 1)
+        reflectors = found[:, :rows] if found.flags.f_contiguous else by_columns(cpu, found[:, :rows])
+        return routine("ungqr", a)(reflectors, tau, ROOM * rows, 1)[0], r
+
+    q, r = each(np, one, (x, 2))
+    return (np.zeros(0, x.dtype) if mode == "r" else q), r
 
 
 def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:

@@ -75,7 +75,7 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     """The same where both are large and differ in size along the axis only; else None."""
     loops = looped.movers("picking", index.size, x, index)
-    if loops is None or not same_around(x.shape, index.shape, axis):
+    if loops is None or not x.size or not same_around(x.shape, index.shape, axis):
         return None
     given, places = looped.around(looped.bits(x), axis), looped.around(index, axis)
     out, bad = numpy.empty(places.shape, given.dtype), numpy.zeros(1, numpy.uint8)

@@ -18,6 +18,7 @@ from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import current
 from ..core.where import warn
+from ..kernels import moving
 from ..kernels.fast import LARGE, looped
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
@@ -167,7 +168,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 def _joined(tensors: Sequence[Tensor], arrays: list[Any], dim: int) -> Tensor:
     """``cat`` for the common way. NumPy refuses what does not fit; PyTorch's old empty tensors are not for us."""
-    array = numpy.concatenate(arrays, dim)
+    many = arrays[0].size * len(arrays) >= LARGE
+    array = moving.joined(numpy, arrays, dim) if many else numpy.concatenate(arrays, dim)
     result = wrap(array if array.flags.c_contiguous else array.copy())
     result._node = node = _place(CatBackward, tensors, array)
     if node is not None:
@@ -259,19 +261,11 @@ def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Ten
 
 
 def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return module_of(arrays[0]).concatenate(list(arrays), dim)
+    return moving.joined(module_of(arrays[0]), list(arrays), dim)
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
-    first = arrays[0]
-    if dim == 0 and first.__class__ is numpy.ndarray:
-        return numpy.array(arrays)  # NumPy's stack takes five times as long
-    at = dim if dim >= 0 else dim + first.ndim + 1
-    found = module_of(first).empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
-    before = (slice(None),) * at
-    for i, each in enumerate(arrays):
-        found[(*before, i)] = each
-    return found
+    return moving.stacked(module_of(arrays[0]), arrays, dim)
 
 
 for _level, _entries in (

@@ -17,9 +17,10 @@ from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
+from ..kernels.fast import F32, F64, LARGE, available, loops
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
-from .promote import broadcast_error, mismatch
+from .promote import PLAIN, broadcast_error, mismatch
 from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
 from .table import ARRAYS, TENSORS, op, surface
@@ -220,6 +221,20 @@ def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
 outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
 
 
+@op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
+def outer_block(np: Any, self: Any, other: Any, /) -> Any:
+    """A column times a vector: a broadcast product, but that rows are shared out, and that its gradients are BLAS's."""
+    out = numpy.empty((len(self), len(other)), self.dtype)
+    loops("rows").outer(self, other, out)
+    return out
+
+
+outer_block.derivative(
+    self=lambda F, g, other: F.unsqueeze(F.mv(g, other), 1),
+    other=lambda F, g, self: F.mv(F.turned_fast(g), F.reshape(self, (-1,))),
+)
+
+
 @surface(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """``input[i] * vec2[j]`` for every i and j.
@@ -234,7 +249,11 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    return F.mul(reshape(input, (-1, 1)), vec2)
+    column, a, b = reshape(input, (-1, 1)), input._array, vec2._array
+    many = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
+    if many and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
+        return outer_block(column, vec2)
+    return F.mul(column, vec2)
 
 
 @surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])

@@ -8,6 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..kernels import moving
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -68,7 +69,7 @@ def _triangle(name: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return getattr(np, name)(self, diagonal)
+        return moving.triangle(np, self, diagonal, name == "tril")
 
     kernel.__name__ = name
     kernel.__doc__ = doc
@@ -148,7 +149,7 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """The elements in reverse order along ``dims``."""
-    return np.array(np.flip(self, dims), order="K") if self.ndim else self.copy()
+    return moving.reversed_along(np, self, dims) if self.ndim else self.copy()
 
 
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
@@ -190,7 +191,7 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
-    return np.ascontiguousarray(np.roll(self, shifts, dims) if dims else np.roll(self, shifts[0])).reshape(self.shape)
+    return moving.rolled(np, self, shifts, dims)
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))

@@ -13,6 +13,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
+from ..kernels.fast import copied
 from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
@@ -22,6 +23,7 @@ from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
+INT64 = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
 
@@ -29,8 +31,15 @@ INDICES = (dtypes.int64, dtypes.int32)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Refuse an index that is not from ``low`` to below ``size``."""
     array = index._array
+    if low == 0 and array.dtype is INT64 and array.__class__ is numpy.ndarray and within(array, size):
+        return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
+
+
+def _own(np: Any, x: Any) -> Any:
+    """A copy in C order."""
+    return copied(x) if x.flags.c_contiguous else np.array(x, order="C")
 
 
 def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:
@@ -169,7 +178,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 @op(name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True)
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
-    return indexing.scatter(np, np.array(self, order="C"), index, src, dim)
+    return indexing.scatter(np, _own(np, self), index, src, dim)
 
 
 scatter_src.derivative(
@@ -181,7 +190,7 @@ scatter_src.derivative(
 @op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
 def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """``self`` with a number put at ``index`` along ``dim``."""
-    return indexing.scatter(np, np.array(self, order="C"), index, dtypes.converted(value, self.dtype), dim)
+    return indexing.scatter(np, _own(np, self), index, dtypes.converted(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -192,7 +201,7 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
-    return indexing.scatter_add(np, np.array(self, order="C"), index, src, dim)
+    return indexing.scatter_add(np, _own(np, self), index, src, dim)
 
 
 scatter_add_block.derivative(
@@ -448,7 +457,7 @@ def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, al
     added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
-    return indexing.add(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), added)
+    return indexing.add(np, _own(np, self), (None,) * dim + (index.reshape(-1),), added)
 
 
 def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, alpha: Any) -> Any:
@@ -464,7 +473,7 @@ def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -
     """``self`` with slices of ``source`` put at ``index``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
-    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), source)
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), source)
 
 
 index_copy_block.derivative(
@@ -478,9 +487,7 @@ def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -
     """``self`` with a number in the slices at ``index``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
-    return indexing.put(
-        np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype)
-    )
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
 
 
 index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))
@@ -491,7 +498,7 @@ def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -
     """``self`` with the 0-d ``value`` in the slices at ``index``."""
     if not self.ndim:
         return value.astype(self.dtype)
-    return indexing.put(np, np.array(self, order="C"), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
 
 
 index_fill_tensor.derivative(
@@ -739,7 +746,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 @op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)
 def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
     """``self`` with elements of ``source`` put (or added) at ``index``, counted in one row."""
-    flat = np.array(self, order="C").reshape(-1)
+    flat = _own(np, self).reshape(-1)
     picks = (np.where(index < 0, index + flat.size, index).reshape(-1),)
     change = indexing.add if accumulate else indexing.put
     out = np.empty_like(self)  # in the memory order of the tensor
@@ -756,7 +763,7 @@ put_block.derivative(
 @op(function=False, method=False, linear=True)
 def put_zero(np: Any, self: Any, index: Any, /) -> Any:
     """``self`` with zeros at ``index``, counted in one row."""
-    flat = np.array(self, order="C").reshape(-1)
+    flat = _own(np, self).reshape(-1)
     flat[index.reshape(-1)] = 0
     return flat.reshape(self.shape)
 

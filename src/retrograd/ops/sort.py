@@ -9,6 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..kernels import counting
 from ..kernels.ordering import best, ordered
 from ..kernels.picking import along, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
@@ -171,13 +172,17 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
-    if array.ndim != 1 or (array.size and int(array.min()) < 0):
+    low, high = counting.limits(array) if array.size else (0, -1)
+    if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    found = numpy.bincount(array, None if weights is None else weights._array, minlength)
+    if weights is None and array.size:
+        found = counting.counted(array, 0, max(high, minlength - 1))
+    else:
+        found = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:
         found = found.astype(numpy.float32)
     return wrap(found)

@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import prange
+from numba import njit, prange, uint64
 
 from .compile import loop
 
 #: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
 COLUMNS = 32
+
+#: Elements that are searched side by side.
+SIDE = 64
+
+
+@njit(inline="always")
+def placed(at: Any, size: Any) -> Any:
+    """An index counted from the front; -1 if it lies outside."""
+    if at < 0:
+        at += size
+    return at if 0 <= at < size else -1
 
 
 @loop
@@ -23,10 +34,8 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
     for row in prange(index.shape[0] * length):
         a, k = row // length, row % length
         for b in range(after):
-            at = index[a, k, b]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
+            at = placed(index[a, k, b], size)
+            if at >= 0:
                 out[a, k, b] = x[a, at, b]
             else:
                 bad[0] = 1
@@ -37,12 +46,11 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
     """``out[a, k] = x[a, index[a, k]]``."""
     size = x.shape[1]
     for a in prange(index.shape[0]):
-        for k in range(index.shape[1]):
-            at = index[a, k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
-                out[a, k] = x[a, at]
+        given, places, row = x[a], index[a], out[a]
+        for k in range(places.size):
+            at = placed(places[k], size)
+            if at >= 0:
+                row[k] = given[uint64(at)]
             else:
                 bad[0] = 1
 
@@ -56,10 +64,8 @@ def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
         a, first = job // parts, job % parts * COLUMNS
         for k in range(index.shape[1]):
             for b in range(first, min(first + COLUMNS, after)):
-                at = index[a, k, b]
-                if at < 0:
-                    at += size
-                if 0 <= at < size:
+                at = placed(index[a, k, b], size)
+                if at >= 0:
                     out[a, at, b] += values[a, k, b]
                 else:
                     bad[0] = 1
@@ -70,12 +76,11 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
     """``out[a, index[a, k]] += values[a, k]``, k after k."""
     size = out.shape[1]
     for a in prange(index.shape[0]):
-        for k in range(index.shape[1]):
-            at = index[a, k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
-                out[a, at] += values[a, k]
+        row, places, given = out[a], index[a], values[a]
+        for k in range(places.size):
+            at = placed(places[k], size)
+            if at >= 0:
+                row[uint64(at)] += given[k]
             else:
                 bad[0] = 1
 
@@ -89,15 +94,53 @@ def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
         a, first = job // parts, job % parts * COLUMNS
         last = min(first + COLUMNS, after)
         for k in range(index.size):
-            at = index[k]
-            if at < 0:
-                at += size
-            if 0 <= at < size:
+            at = placed(index[k], size)
+            if at >= 0:
                 row, given = out[a, at, first:last], values[a, k, first:last]
                 for b in range(given.size):
                     row[b] += given[b]
             else:
                 bad[0] = 1
+
+
+@loop
+def limits(x: Any, least: Any, most: Any) -> None:
+    """The least and the largest of each part of ``x``; there are as many parts as there is room for."""
+    parts = least.size
+    for p in prange(parts):
+        part = x[x.size * p // parts : x.size * (p + 1) // parts]
+        low = high = x[0]
+        for k in range(part.size):
+            low = min(low, part[k])
+            high = max(high, part[k])
+        least[p], most[p] = low, high
+
+
+@loop
+def counts(x: Any, low: Any, found: Any) -> None:
+    """``found[p, value - low]``: how often each value, none of them below ``low``, is in part p of ``x``."""
+    parts = found.shape[0]
+    for p in prange(parts):
+        row = found[p]
+        row[:] = 0
+        part = x[x.size * p // parts : x.size * (p + 1) // parts]
+        for k in range(part.size):
+            row[uint64(part[k] - low)] += 1
+
+
+@loop
+def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
+    """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; all are less than nan."""
+    for job in prange((x.size + SIDE - 1) // SIDE):
+        part, low = x[job * SIDE : (job + 1) * SIDE], out[job * SIDE : (job + 1) * SIDE]
+        low[:] = 0
+        count = edges.size
+        while count > 0:  # as often for every element: several lanes go together, and there is no branch to be guessed
+            half = (count + 1) >> 1
+            for k in range(part.size):
+                edge, wanted = edges[uint64(low[k] + half - 1)], part[k]
+                low[k] += 0 if (edge > wanted) | ((edge == wanted) & (not right)) else half
+            count -= half
 
 
 @loop

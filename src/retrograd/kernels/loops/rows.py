@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .compile import loop_of_sums
+from .compile import loop, loop_of_sums
 from .scalars import at, decay, larger, like, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
@@ -367,3 +367,12 @@ def exchanged(x: Any, out: Any) -> None:
                 into, part = out[o, r, left:right], x[o, left:right, r]
                 for j in range(into.size):
                     into[j] = part[j]
+
+
+@loop
+def outer(x: Any, y: Any, out: Any) -> None:
+    """``out[i, j] = x[i, 0] * y[j]``."""
+    for i in prange(out.shape[0]):
+        number, line = x[i, 0], out[i]
+        for j in range(line.size):
+            line[j] = number * y[j]
