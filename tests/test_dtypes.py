@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 from pathlib import Path
 
@@ -51,6 +52,47 @@ def test_short_floats_are_calculated_in_float32_and_rounded_once(dtype: torch.dt
     x = torch.tensor([1.0, 2.0, 3.0], dtype=dtype)
     assert (x * 0.1).dtype is dtype and (x + x).sum().dtype is dtype
     assert (x * 0.1).float().tolist() == (x.float() * 0.1).to(dtype).float().tolist()
+
+
+MANY = 3000
+SHORT_SUMS = {
+    "a bias": lambda x, many: many + x,
+    "a factor": lambda x, many: many * x,
+    "expand": lambda x, many: x.expand(MANY, 2),
+    "gather": lambda x, many: x.gather(0, torch.zeros(MANY, dtype=torch.int64)),
+    "index_select": lambda x, many: x.index_select(0, torch.zeros(MANY, dtype=torch.int64)),
+    "scatter_add": lambda x, many: x.scatter_add(0, torch.zeros(MANY, dtype=torch.int64), many[:, 0]) * x,
+    "as_strided": lambda x, many: x.as_strided((MANY, 2), (0, 1)),
+    "cummax": lambda x, many: (many[:, 0] * 0 - torch.arange(MANY).to(x) + 2 * x[0]).cummax(0)[0],
+    "cumsum": lambda x, many: (many * x).cumsum(0) * (1 / MANY),
+    "logcumsumexp": lambda x, many: (many * x).logcumsumexp(0),
+    "linear": lambda x, many: torch.nn.functional.linear(many, torch.eye(2).to(x), x),
+    "matrices": lambda x, many: many[:, :1] @ x[None],
+    "lstm": lambda x, many: lstm(many[:, None, :1], x),
+    "gelu": lambda x, many: torch.nn.functional.gelu(x * 300, approximate="tanh"),
+    "finite": lambda x, many: (x + math.inf).nan_to_num() + x,
+    "remainder": lambda x, many: torch.remainder(7, x * 1.5),
+}
+
+
+def lstm(rows: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    layer = torch.nn.LSTM(1, 1).to(bias.dtype)
+    weights = [torch.full_like(each, 0.1) for each in layer.parameters()]
+    names = [name for name, _ in layer.named_parameters()]
+    weights[2] = bias[:1].expand(4)
+    return torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (rows.transpose(0, 1),))[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", SHORT_SUMS)
+def test_gradients_of_short_floats_are_added_up_in_float32(name: str, dtype: torch.dtype) -> None:
+    gradients = []
+    for kind in (dtype, torch.float32):
+        x = torch.tensor([1.0, 2.0], dtype=kind, requires_grad=True)
+        SHORT_SUMS[name](x, torch.ones(MANY, 2, dtype=kind)).sum().backward()
+        assert x.grad is not None and x.grad.dtype is kind
+        gradients.append(x.grad.float())
+    assert torch.allclose(*gradients, rtol=0.03), gradients
 
 
 def test_memory_is_shared_with_numpy() -> None:

@@ -138,6 +138,8 @@ def test_special_numbers(one_thread: None) -> None:
             loop, few = getattr(ends, name)()[:9], getattr(ends[:9], name)()
         assert torch.allclose(loop, few, rtol=1e-6, atol=1e-38, equal_nan=True), name
         assert torch.equal(torch.signbit(loop[3:5]), torch.signbit(few[3:5])), name
+    far = torch.tensor([2.0**125, 2.0**126, 1.3e38, 2.0**127, 3.4e38]).repeat(8000)
+    assert torch.allclose(far.log1p()[:5], far[:5].log1p(), rtol=1e-6)
     rows = torch.tensor([[0.0, -math.inf], [math.inf, 1.0], [-math.inf, -math.inf], [math.nan, 1.0]]).repeat(10_000, 1)
     for function in (torch.softmax, torch.log_softmax, torch.logsumexp, torch.amax, torch.amin):
         assert torch.allclose(function(rows, 1)[:4], function(rows[:4], 1), equal_nan=True), function
@@ -186,6 +188,18 @@ def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread
     x = torch.ones(40_000, dtype=torch.bfloat16, requires_grad=True)
     (x.to(source) * 2).sum().backward()
     assert x.grad.dtype is torch.bfloat16 and x.grad[0] == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_running_sums_before_what_is_infinite_or_huge(dtype: Any, one_thread: None) -> None:
+    for odd in (math.nan, math.inf, 1e30):
+        x = torch.ones(100_000, dtype=dtype)
+        x[50_000] = odd
+        assert torch.equal(x.cumsum(0)[:50_000], torch.arange(1, 50_001, dtype=dtype))
+        assert torch.allclose(x.cumsum(0)[50_000:], torch.tensor(odd + 50_000, dtype=dtype), equal_nan=True)
+        y = x.clone().requires_grad_()
+        y.cumsum(0).backward(x)
+        assert torch.equal(y.grad[50_001:], torch.arange(49_999, 0, -1, dtype=dtype))
 
 
 @compiled

@@ -171,6 +171,19 @@ def run(
     return tuple(arrays), result
 
 
+def exact(op: Any) -> Callable[..., Any]:
+    """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does."""
+    kernel = op.kernel
+
+    def calculate(first: Any, *rest: Any, **named: Any) -> Any:
+        if getattr(first, "dtype", None) not in dtypes.SHORT:
+            return kernel(numpy, first, *rest, **named)
+        wide = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in (first, *rest)]
+        return _retype(op, kernel(numpy, *wide, **named), first.dtype)
+
+    return calculate
+
+
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
     """Let the kernel say what it has against short floats beside other numbers, before all have 32 bits."""
     with numpy.errstate(all="ignore"):

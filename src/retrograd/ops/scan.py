@@ -37,7 +37,7 @@ def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
 shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, opmath=True)
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
     """``s[k] = summand[k] + factor[k] * s[k - 1]``; ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``."""
     return scanning.recurrence(np, summand, factor, dim, backward)
@@ -90,7 +90,7 @@ def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
     if self.size >= LARGE and (found := large.running(self, dim, False, True)) is not None:
@@ -211,7 +211,7 @@ def _running(name: str, what: str) -> None:
     surface(name=name)(surfaced)
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
     if not shape:
