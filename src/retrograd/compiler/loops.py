@@ -216,7 +216,7 @@ class Runner:
             self._for_all = _made(self.source, self.dtype, True)
         if RUNNING.simple:
             self._for_all(*arrays)
-        elif not RUNNING.together(self._for_all, LARGE, arrays):
+        elif not RUNNING.together(self._for_all, LARGE, arrays)[0]:
             self.one(*arrays)
 
 
