@@ -102,6 +102,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else converted(input, args[0])
+    if len(args) == 1 and not kwargs and input._array.__class__ is numpy.ndarray:
+        where = args[0].type if args[0].__class__ is devices.device else args[0]
+        if where.__class__ is str and where == "cpu":
+            return input
     place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):

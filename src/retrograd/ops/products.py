@@ -23,7 +23,7 @@ from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .promote import PLAIN, broadcast_error, mismatch
 from .refusals import INSTEAD
-from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
+from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view, view_block
 from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
@@ -124,7 +124,8 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
     inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
-            "np.matmul(self, mat2) if self.size + mat2.size < FEW else product(self, mat2)",
+            "product(self, mat2) if self.size + mat2.size >= FEW else "
+            "(self[0].dot(mat2[0])[None] if len(self) == 1 else np.matmul(self, mat2))",
             {"product": product, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
@@ -255,7 +256,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    column, a, b = reshape(input, (-1, 1)), input._array, vec2._array
+    column = view_block(input, (len(input._array), 1)) if input._array.flags.c_contiguous else reshape(input, (-1, 1))
+    a, b = input._array, vec2._array
     many = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
     if many and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
         return outer_block(column, vec2)

@@ -23,7 +23,7 @@ from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
-INT64 = numpy.dtype(numpy.int64)
+INT = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ INT64 = numpy.dtype(numpy.int64)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Refuse an index that is not from ``low`` to below ``size``."""
     array = index._array
-    if low == 0 and array.dtype is INT64 and array.__class__ is numpy.ndarray and within(array, size):
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
