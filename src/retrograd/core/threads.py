@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -102,18 +103,39 @@ def gemm(kind: str) -> int:
     return 0
 
 
-class alone:
-    """While this lasts NumPy's BLAS works on the thread that asks it."""
+class _Alone:
+    """While this lasts NumPy's BLAS works on the thread that asks it; the last one to leave puts back what the first found."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        """Nobody is inside: a child process has no other threads."""
+        self.lock, self.inside, self.before = threading.Lock(), 0, 1
 
     def __enter__(self) -> None:
         control = _control(LINKED[0])
-        if control is not None:
-            control[1](1)
+        if control is None:
+            return
+        with self.lock:
+            if not self.inside:
+                self.before = int(control[0]())
+                control[1](1)
+            self.inside += 1
 
     def __exit__(self, *_: object) -> None:
         control = _control(LINKED[0])
-        if control is not None:
-            control[1](limit())
+        if control is None:
+            return
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                control[1](self.before)
+
+
+ALONE = _Alone()
 
 
 def get_num_interop_threads() -> int:

@@ -49,7 +49,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     batch = a.size // (m * k)
     pieces = (1, 1) if batch >= 2 * count else (count, 1) if m >= n else (1, count)
     sizes = (batch, m, n, k)
-    with threads.alone():
+    with threads.ALONE:
         loop = fast.loops("blas").products
         loop(straight[0], turned[0], (straight[1], turned[1]), sizes, pieces, address, out.reshape(-1))
     return out
