@@ -68,6 +68,8 @@ def test_what_repeats_is_drawn_once() -> None:
     assert len(draw(x, fold=False).boxes) == 102
     assert len(draw(x, fold=False, limit=10).boxes) == 13
     assert any(box.lines == ["… 90 further steps"] for box in draw(x, fold=False, limit=10).boxes)
+    assert [box.lines[0] for box in draw(x, limit=2).boxes] == [box.lines[0] for box in found.boxes]
+    assert [box.lines[0] for box in draw(x, limit=1).boxes] == ["… 99 further steps", "tanh", "x"]
 
 
 def test_saved_values_are_shown_when_asked_for() -> None:
@@ -93,6 +95,9 @@ def test_text_is_escaped() -> None:
     found = draw(y, params=params)
     ElementTree.fromstring(found.svg())
     assert '\\"b\\"' in found.dot()
+    w = torch.ones(3, requires_grad=True)
+    ended = draw(w * 2, params={"a\\": w}).dot()  # as a line does that goes on in the next
+    assert r'[label="a\\\n[3] float32"' in ended
 
 
 def test_graphs_of_nothing_and_of_a_leaf() -> None:

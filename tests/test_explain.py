@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -170,6 +171,34 @@ def test_bytes_of_shared_memory_count_once() -> None:
     found = explain(z)
     assert sum(each.nbytes for _, each in found.kept) == 1600 and found.nbytes == 800
     assert "800 bytes in 4 values" in str(found)
+    assert ": [100] float32, 400 bytes, shared with " in str(found)
+
+
+def test_what_the_turns_of_a_loop_keep_is_one_line() -> None:
+    x = torch.ones(10, requires_grad=True)
+    w = torch.ones(10)
+    for _ in range(50):
+        x = torch.tanh(x * w)
+    kept = str(explain(x)).partition("Kept for the backward pass: ")[2].splitlines()
+    assert kept == [
+        "2.0 KiB in 100 values",
+        "  result of step 1 (tanh) and 49 further steps: [10] float32, 40 bytes each",
+        "  other of step 2 (mul): [10] float32, 40 bytes",
+        "  other of step 4 (mul) and 48 further steps: [10] float32, 40 bytes each, shared with values above",
+    ]
+
+
+def test_a_cell_of_a_notebook_is_called_as_one_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Compiler:
+        def format_code_name(self, name: str) -> tuple[str, str] | None:
+            return ("Cell", "In[3]") if name == "<ipython-input-3-11cd>" else None
+
+    shell = SimpleNamespace(compile=Compiler())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    space = {"torch": torch}
+    exec(compile("x = torch.ones(1, requires_grad=True)\ny = x.exp()", "<ipython-input-3-11cd>", "exec"), space)
+    assert [str(step.line) for step in explain(space["y"]).steps] == ["In[3]:2"]
+    assert explain(torch.ones(1, requires_grad=True).exp()).steps[0].line.file == __file__
 
 
 def test_what_was_modified_since_is_told() -> None:
@@ -229,7 +258,7 @@ def test_loops_are_folded_and_the_text_is_bounded() -> None:
         y = y.reshape(2, *[1] * (index % 7)).exp() if index % 3 else y.reshape(2).sin()
     shown = str(explain(y))
     assert len(shown.splitlines()) < 50 and "further steps" in shown
-    assert len(str(explain(y, limit=None)).splitlines()) > 200
+    assert len(str(explain(y, limit=None)).splitlines()) > 80
 
 
 def test_long_chains_do_not_recurse() -> None:
@@ -274,6 +303,8 @@ def test_several_tensors_and_wrong_ones() -> None:
     assert [each.step for each in found.reading.roots] == [2, 1]
     with pytest.raises(TypeError, match="must be a Tensor or several, not int"):
         explain([3])
+    with pytest.raises(TypeError, match="must be a Tensor or several, not int"):
+        explain(3)
 
 
 def test_explaining_changes_nothing() -> None:

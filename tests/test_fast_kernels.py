@@ -89,7 +89,6 @@ def test_loops_and_numpy_agree_with_the_truth(
         loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         with monkeypatch.context() as patch:
             patch.setattr(fast, "available", lambda: False)
-            patch.setattr("retrograd.kernels.large.available", lambda: False)
             plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         assert loops[:2] == plain[:2]
         for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):
@@ -165,6 +164,28 @@ def test_in_place(one_thread: None) -> None:
     assert torch.equal(x.mul_(0.5), y) and torch.equal(x.sub_(y), torch.zeros(40_000))
     assert torch.equal(x.add_(y, alpha=0.5), y / 2) and torch.equal(x.div_(0.5), y) and torch.equal(x.add_(x), y + y)
     assert x._version == 6
+
+
+@pytest.mark.parametrize("source", [torch.float32, torch.float64])
+def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread: None) -> None:
+    few = torch.tensor([0.0, -0.0, 1.5, 255.0, -1.0, math.inf, -math.inf, math.nan, 3e9], dtype=source)
+    for target in (
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.complex64,
+        torch.int32,
+        torch.bool,
+    ):
+        for many in (few.repeat(5000), few.repeat(5000, 2).t()):
+            found = many.to(target)
+            assert found.dtype is target and repr(found.flatten()[: 9 * 5000 : 5000]) == repr(
+                many.flatten()[: 9 * 5000 : 5000].to(target)
+            )
+    x = torch.ones(40_000, dtype=torch.bfloat16, requires_grad=True)
+    (x.to(source) * 2).sum().backward()
+    assert x.grad.dtype is torch.bfloat16 and x.grad[0] == 2
 
 
 @compiled

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
+import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import retrograd as torch
 from retrograd.core import heap
 
 PRELUDE = """
@@ -90,3 +95,120 @@ for step in range(60):
 """
     early, late = printed(steps)
     assert late < early * 1.05
+
+
+# -- A sweep -------------------------------------------------------------------------------------------------------------
+
+SIZE = 100_000
+ONE = 4 * SIZE
+
+
+def traced(work: Callable[[], Any]) -> tuple[float, float]:
+    """The peak of what is allocated by ``work`` and what is held after it, in arrays of SIZE."""
+    tracemalloc.start()
+    try:
+        work()
+        now, peak = tracemalloc.get_traced_memory()
+        return peak / ONE, now / ONE
+    finally:
+        tracemalloc.stop()
+
+
+def chain(x: Any, steps: int) -> Any:
+    for _ in range(steps):
+        x = x.tanh()
+    return x.sum()
+
+
+def test_what_is_saved_goes_as_the_sweep_passes() -> None:
+    x = torch.full((SIZE,), 0.5, requires_grad=True)
+    chain(x, 3).backward()  # what is made once
+    x.grad = None
+    tracemalloc.start()
+    try:
+        loss = chain(x, 10)
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        loss.backward()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert before == pytest.approx(10 * ONE, rel=0.01)
+    assert peak - before < 1.1 * ONE  # the first gradient is one number; the saved array goes when the second is there
+    assert after == pytest.approx(ONE, rel=0.05)
+
+
+def test_saved_arrays_are_let_go_one_by_one() -> None:
+    x = torch.full((SIZE,), 0.5, requires_grad=True)
+    y, alive, seen = x, [], []
+    for _ in range(4):
+        y = y.tanh()
+        alive.append(weakref.ref(y._array))
+        y.register_hook(lambda grad: seen.append(sum(each() is not None for each in alive)))
+    loss = y.sum()
+    del y
+    loss.backward()
+    assert seen == [4, 3, 2, 1]
+    assert not any(each() is not None for each in alive)
+
+
+def test_a_graph_that_is_kept_keeps_what_is_saved() -> None:
+    x = torch.full((SIZE,), 0.5, requires_grad=True)
+    loss = chain(x, 3)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert x.grad is not None
+
+
+def test_gradients_that_meet_are_added_in_place() -> None:
+    x, y = torch.ones(SIZE, requires_grad=True), torch.ones(SIZE)
+
+    def work() -> None:
+        sum(((x * y).sum() for _ in range(8)), torch.zeros(())).backward()
+
+    work()
+    first = x.grad._array
+    x.grad = None
+    peak, after = traced(work)
+    assert after == pytest.approx(1, abs=0.1)
+    assert peak < 8 + 2.1  # eight products that are gone before, or the sum and one that is added to it
+    kept = x.grad._array
+    work()
+    assert x.grad._array is kept and kept is not first
+    assert x.grad.tolist() == [16.0] * SIZE
+
+
+def test_a_gradient_that_somebody_holds_is_not_added_to() -> None:
+    x = torch.ones(SIZE, requires_grad=True)
+    y = x * 2
+    kept: list[Any] = []
+    (y * 3).register_hook(kept.append)
+    a, b = y * 3, y * 5
+    a.register_hook(kept.append)
+    b.register_hook(kept.append)
+    given = torch.full((SIZE,), 7.0)
+    torch.autograd.backward([a, b], [given, given])
+    assert [each[0].item() for each in kept] == [7.0, 7.0]
+    assert given[0].item() == 7.0 and x.grad is not None and x.grad[0].item() == 2 * 7 * 8
+    z = x * 1
+    w = (z + z) + z.exp()
+    (grad,) = torch.autograd.grad(w.sum(), z, retain_graph=True)
+    again = torch.autograd.grad(w.sum(), z)[0]
+    assert torch.equal(grad, again)
+
+
+def test_a_leafs_gradient_is_the_array_that_was_calculated() -> None:
+    for make in (lambda x: x * 3, lambda x: x.exp(), lambda x: x.mean() * 5, lambda x: x.reshape(100, -1).softmax(1)):
+        x = torch.ones(SIZE, requires_grad=True)
+        make(x).sum().backward()
+        x.grad = None
+        loss = make(x).sum()
+        assert traced(loss.backward)[0] < 3.1
+        assert x.grad is not None and x.grad.is_contiguous()
+
+
+def test_arrays_that_escaped_to_numpy_stay_what_they_are() -> None:
+    escaped = [(torch.full((10**6,), float(k)) * 2).numpy()[::1000] for k in range(20)]
+    for _ in range(20):
+        torch.full((10**6,), -1.0) * 2
+    assert [each.max() for each in escaped] == [each.min() for each in escaped] == [2.0 * k for k in range(20)]

@@ -59,9 +59,10 @@ def test_a_tensor_left_out_is_answered_for_by_the_class_and_by_its_tensors() -> 
         x.coalesce()
     with pytest.raises(AttributeError, match=r"^type object 'Tensor' has no attribute 'coalesce' \(left out"):
         type(x).coalesce
+    assert "sum" in dir(x) and "coalesce" not in dir(x)
     assert not hasattr(x, "coalesce") and getattr(x, "values", 3) == 3
     x.name = "a name of the program's own"
-    assert x.name == "a name of the program's own"
+    assert x.name == "a name of the program's own" and "name" in dir(x)
 
 
 def test_families_name_what_there_is_and_once() -> None:

@@ -8,6 +8,7 @@ import warnings
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 import retrograd as torch
@@ -104,3 +105,10 @@ def test_an_output_of_another_shape_is_resized_with_a_warning() -> None:
 def test_a_method_has_no_out() -> None:
     with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
         torch.ones(2).sum(0, out=torch.zeros(()))
+
+
+def test_a_method_has_no_out_that_is_none() -> None:
+    with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
+        torch.ones(2).sum(dim=0, out=None)
+    with pytest.raises(TypeError, match=r"^mean\(\) received an invalid combination"):
+        np.mean(torch.ones(2))  # NumPy calls mean(axis=None, dtype=None, out=None)

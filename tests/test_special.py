@@ -198,3 +198,10 @@ def test_out_of_what_has_no_derivative_takes_tensors_with_gradients() -> None:
     assert torch.special.bessel_j0(x, out=torch.empty(2)).shape == (2,)
     with pytest.raises(RuntimeError, match=r"^erf\(\): functions with out=\.\.\. arguments don't support automatic"):
         torch.erf(x, out=torch.empty(2))
+
+
+def test_the_angle_of_the_origin_has_gradients_of_zero() -> None:
+    for tiny in (0.0, 1e-30):  # the square of the second is 0 as well
+        x, y = (torch.tensor([tiny, 1.0], requires_grad=True) for _ in range(2))
+        torch.atan2(x, y).sum().backward()
+        assert x.grad.tolist() == [0.0, 0.5] and y.grad.tolist() == [0.0, -0.5]

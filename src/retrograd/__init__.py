@@ -6,6 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
+from .core import waiting as _waiting  # isort: skip - before NumPy is imported
 from . import _C as _C
 from . import autograd
 from .core import absent as _absent

@@ -13,11 +13,10 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ..core.tensor import Tensor
 from .explaining import count, form, key_of, size
 from .folding import folded
 from .layered import arranged
-from .reading import Leaf, Operand, Reading, Step, names_around, read, user_frame
+from .reading import Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
 
 
 @dataclass
@@ -86,7 +85,7 @@ def draw(
         params: names of tensors, as ``dict(model.named_parameters())``; the caller's variables give names, too.
         saved: show what each step keeps for the backward pass.
         fold: draw once what repeats.
-        limit: how many steps are drawn, from the result back; the rest becomes one box.
+        limit: how many steps are drawn, from the result back (what repeats counts once); the rest becomes one box.
 
     >>> import retrograd as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -94,8 +93,9 @@ def draw(
     >>> drawing.svg()[:4], [box.lines[0] for box in drawing.boxes]
     ('<svg', ['w', 'tanh', 'sum', 'result'])
     """
-    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
-    drawing = _Drawer(read(tensors, names_around(user_frame(), params)), saved, fold, limit).drawing()
+    drawing = _Drawer(
+        read(tensors_in(tensor, "draw"), names_around(user_frame(), params)), saved, fold, limit
+    ).drawing()
     if file is not None:
         drawing.save(file)
     return drawing
@@ -106,19 +106,23 @@ class _Drawer:
 
     def __init__(self, reading: Reading, saved: bool, fold: bool, limit: int) -> None:
         self.reading, self.saved = reading, saved
-        self.steps = reading.steps[:limit]
-        self.times = [1] * len(self.steps)
+        #: How many steps are drawn in the box of a step.
+        self.times: dict[int, int] = {}
         #: The step in whose box each step is drawn.
-        self.shown = {step.number: step.number for step in self.steps}
-        if fold:
-            self._fold()
+        self.shown: dict[int, int] = {}
+        self._fold([key_of(step) if fold else step.number for step in reading.steps], limit)
+        self.steps = reading.steps[: len(self.shown)]
 
-    def _fold(self) -> None:
-        for stretch in folded([key_of(step) for step in self.steps]):
-            for index in range(stretch.start, stretch.end):
-                first = stretch.start + (index - stretch.start) % stretch.length
-                self.shown[index + 1] = first + 1
-                self.times[first] = stretch.times
+    def _fold(self, keys: list[Any], limit: int) -> None:
+        for stretch in folded(keys):
+            room = limit - len(self.times)
+            whole = stretch.length <= room
+            for index in range(stretch.start, stretch.end if whole else stretch.start + room):
+                first = stretch.start + (index - stretch.start) % stretch.length + 1
+                self.shown[index + 1] = first
+                self.times[first] = stretch.times if whole else 1
+            if not whole:
+                break
 
     def drawing(self) -> Drawing:
         """The boxes and arrows: leaves and constants just before the step that uses them first."""
@@ -160,7 +164,7 @@ class _Drawer:
         return ("constant", operand.label or (user, operand.name)), Box("constant", lines, operand.why)
 
     def _box(self, step: Step) -> Box:
-        times = self.times[step.number - 1]
+        times = self.times[step.number]
         lines = [step.operation + (f"  × {times}" if times > 1 else ""), str(list(step.shape))]
         if self.saved:
             lines += [f"keeps {each.name} {list(each.shape)}, {size(each.nbytes)}" for each in step.kept]
@@ -233,7 +237,7 @@ def _dot(drawing: Drawing) -> str:
 
 
 def _quoted(lines: list[str]) -> str:
-    return "\\n".join(lines).replace('"', '\\"')
+    return "\\n".join(each.replace("\\", "\\\\").replace('"', '\\"') for each in lines)
 
 
 __all__ = ["Box", "Drawing", "draw"]

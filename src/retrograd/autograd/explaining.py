@@ -11,7 +11,7 @@ from ..core.dtypes import of
 from ..core.node import AccumulateGrad, nobody
 from ..core.tensor import Tensor, memory_of
 from .folding import folded
-from .reading import Kept, Leaf, Operand, Reading, Step, names_around, read, user_frame
+from .reading import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
 from .remembering import remembered_of
 
 
@@ -97,10 +97,7 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
     >>> [step.operation for step in found.steps], found.nbytes, [(each.label, each.why) for each in found.unreached]
     (['sum', 'mul'], 12, [('x', 'requires_grad=False')])
     """
-    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
-    for each in tensors:
-        if not isinstance(each, Tensor):
-            raise TypeError(f"explain(): argument 'tensor' must be a Tensor or several, not {type(each).__name__}")
+    tensors = tensors_in(tensor, "explain")
     reading = read(tensors, names_around(user_frame(), params))
     why = next((_why_none(each) for each in tensors if not _has_graph(each)), "")
     return Explanation(" and ".join(map(_form_of, tensors)), why, reading, _grouped(reading), limit)
@@ -323,13 +320,31 @@ def _kept(found: Explanation) -> Iterator[str]:
         return
     yield ""
     yield f"Kept for the backward pass: {size(found.nbytes)} in {count(len(kept), 'value')}"
-    lines = []
+    first: dict[int, tuple[Step, Kept]] = {}  # by the memory: in whose bytes others share
+    rows: dict[Any, list[tuple[Step, Kept]]] = {}
     for step, each in kept:
-        note = ", packed by hooks" if each.packed else ""
-        note += ", MODIFIED since" if each.changed else ""
-        lines.append(f"  {each.name} of step {step.number} ({step.operation}): {form(each.shape, each.dtype)}, "
-                     f"{size(each.nbytes)}{note}")  # fmt: skip
+        other = None if each.array is None else first.setdefault(id(memory_of(each.array)), (step, each))
+        source = None if other is None or other[1] is each else (key_of(other[0]), other[1].name)
+        key = source, key_of(step), each.name, each.shape, each.dtype, each.nbytes, each.packed, each.changed
+        rows.setdefault(key, []).append((step, each))
+    # What is in the bytes of others comes last.
+    ordered = sorted(rows.items(), key=lambda row: -sum(each.nbytes for _, each in row[1]) if row[0][0] is None else 0)
+    lines = [_kept_line(row, None if key[0] is None else first[id(memory_of(row[0][1].array))]) for key, row in ordered]
     yield from _clipped(lines, None if found.limit is None else max(found.limit // 3, 3), "values")
+
+
+def _kept_line(row: list[tuple[Step, Kept]], other: tuple[Step, Kept] | None) -> str:
+    """What is said of a value, or of the same value of the turns of a loop; ``other``: in whose bytes it is, if in another's."""
+    (step, each), more = row[0], len(row) - 1
+    note = " each" if more else ""
+    if other is not None:
+        source = "values above" if more else f"{other[1].name} of step {other[0].number} ({other[0].operation})"
+        note += f", shared with {source}"
+    note += ", packed by hooks" if each.packed else ""
+    note += ", MODIFIED since" if each.changed else ""
+    steps = f" and {count(more, 'further step')}" if more else ""
+    head = f"  {each.name} of step {step.number} ({step.operation}){steps}"
+    return f"{head}: {form(each.shape, each.dtype)}, {size(each.nbytes)}{note}"
 
 
 def _hooks(found: Explanation) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Stretch:
         return self.start + self.length * self.times
 
 
-def folded(keys: Sequence[Any]) -> list[Stretch]:
+def folded(keys: Sequence[Any]) -> Iterator[Stretch]:
     """``keys`` as stretches, in order: single items, and what is repeated.
 
     One item must stand there three times to be folded, several items twice. The longest run that begins at an item is taken.
@@ -33,16 +33,15 @@ def folded(keys: Sequence[Any]) -> list[Stretch]:
     """
     numbers: dict[Any, int] = {}
     items = [numbers.setdefault(key, len(numbers)) for key in keys]
-    found, at = [], 0
+    at = 0
     while at < len(items):
         best = Stretch(at, 1)
         for length in range(1, min(LONGEST, (len(items) - at) // 2) + 1):
             times = _times(items, at, length)
             if length * times >= 3 and times > 1 and length * times > best.length * best.times:
                 best = Stretch(at, length, times)
-        found.append(best)
+        yield best
         at = best.end
-    return found
 
 
 def _times(items: list[int], start: int, length: int) -> int:

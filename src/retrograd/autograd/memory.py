@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from ..core.node import AccumulateGrad, Node, next_number
-from ..core.tensor import Tensor, memory_of
+from ..core.tensor import memory_of
 from ..core.where import warn
 from .explaining import bytes_of, count, size
-from .reading import Line, Step, kept_by, line_of, names_around, operation_of, read, user_frame
+from .reading import Line, Step, kept_by, line_of, names_around, operation_of, read, tensors_in, user_frame
 
 
 @dataclass
@@ -87,8 +87,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
     >>> found.nbytes, found.leaf_nbytes, [(row.operation, row.nbytes) for row in found.rows]
     (400, 400, [('mm', 200), ('tanh', 200)])
     """
-    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
-    reading = read(tensors, names_around(user_frame(), params))
+    reading = read(tensors_in(tensor, "memory"), names_around(user_frame(), params))
     own = {id(memory_of(leaf.place.array)): memory_of(leaf.place.array).nbytes for leaf in reading.leaves}
     seen = set(own)
     rows: dict[Any, Holding] = {}

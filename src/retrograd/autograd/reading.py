@@ -56,9 +56,9 @@ def line_of(code: Any, instruction: int) -> Line:
     shown = where.describe(code, instruction)
     if not shown:
         return Line()
-    rest = shown.removeprefix(code.co_filename + ":")
-    number, _, source = rest.partition(": ")
-    return Line(code.co_filename, int(number), source)
+    file = where.file_of(code)
+    number, _, source = shown.removeprefix(file + ":").partition(": ")
+    return Line(file, int(number), source)
 
 
 @dataclass
@@ -211,6 +211,15 @@ def user_frame() -> FrameType:
 
 
 # --- Reading --------------------------------------------------------------------------------------------------------
+
+
+def tensors_in(given: Any, name: str) -> list[Tensor]:
+    """The tensors that a function of the name ``name`` was given: one, or several in a list or a tuple."""
+    tensors = [given] if isinstance(given, Tensor) or not isinstance(given, Iterable) else list(given)
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise TypeError(f"{name}(): argument 'tensor' must be a Tensor or several, not {type(each).__name__}")
+    return tensors
 
 
 def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
@@ -468,4 +477,4 @@ def _who(hook: Any) -> str:
     return f" {getattr(hook, '__name__', type(hook).__name__)}{defined(hook)}"
 
 
-__all__ = ["Kept", "Leaf", "Line", "Operand", "Reading", "Step", "names_around", "read"]
+__all__ = ["Kept", "Leaf", "Line", "Operand", "Reading", "Step", "names_around", "read", "tensors_in"]

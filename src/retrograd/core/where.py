@@ -112,7 +112,15 @@ def describe(code: CodeType | None, instruction: int) -> str:
         return ""
     line = line_of(code, instruction)
     source = linecache.getline(code.co_filename, line).strip()
-    return f"{code.co_filename}:{line}" + (f": {source}" if source else "")
+    return f"{file_of(code)}:{line}" + (f": {source}" if source else "")
+
+
+def file_of(code: CodeType) -> str:
+    """The file of a piece of code; of a notebook's cell, which is compiled under a name that nobody sees, ``In[3]``."""
+    asked = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    names = getattr(getattr(asked and asked(), "compile", None), "format_code_name", None)
+    found = names and names(code.co_filename)
+    return found[1] if found else code.co_filename
 
 
 def line_of(code: CodeType, instruction: int) -> int:

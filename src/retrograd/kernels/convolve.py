@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from . import fast_convolve
+from . import fast_convolve, few
 from .layout import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
@@ -120,6 +120,10 @@ def output_of(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
     """The convolution of ``x`` with ``w``, of the given shape."""
+    if groups == 1 and x.size <= few.MANY:
+        found = few.convolved(x, w, shape, stride, padding, dilation, bias)
+        if found is not None:
+            return found
     dtype, x, w = x.dtype, widened(x), widened(w)
     bias = None if bias is None else widened(bias)
     if (y := fast_convolve.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:

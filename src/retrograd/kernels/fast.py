@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy
 
-from ..core import heap, threads
+from ..core import heap, threads, waiting
 from ..core.levels import arithmetic
+from .spread import by_stretches, by_threads
 
 ndarray, empty = numpy.ndarray, numpy.empty
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -34,8 +35,9 @@ LARGE = 1 << 15
 #: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
-#: cores from BLAS: a step of a small convolutional network took fifteen times as long.
-PATIENCE = "1000"
+#: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
+#: (Note [Two teams of threads] in ``core/waiting.py``) they look less often.
+PATIENCE = "5000" if waiting.SHORT else "1000"
 
 
 @cache
@@ -43,6 +45,14 @@ def available() -> bool:
     """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
     heap.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
+
+
+def suits(size: int, *arrays: Any) -> bool:
+    """Whether there are loops for ``arrays``: NumPy's, of one dtype, float32 or float64, and so many elements to work on."""
+    kind = arrays[0].dtype
+    if size < LARGE or (kind is not F32 and kind is not F64) or not available():
+        return False
+    return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
 
 
 @cache
@@ -141,10 +151,12 @@ UFUNCS = {
 
 
 def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """What calculates a ufunc of large arrays, called as it is; None if nothing does so better than it."""
+    """What calculates a ufunc of large arrays, called as it is: a loop, or NumPy on all threads; None for no ufunc."""
+    if ufunc is None:
+        return None
     name = UFUNCS.get(ufunc)
     if name is None:
-        return None
+        return lambda *given, out=None: by_threads(ufunc, given, out)
 
     numbered = f"{name}_number"
 
@@ -154,7 +166,7 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
         if RUNNING.simple and out is None and second and (found := _usual(name, first, second[0])) is not None:
             return found
         if out is not None:
-            return out if _into(name, out, first, second) else ufunc(first, *second, out=out)
+            return out if _into(name, out, first, second) else by_threads(ufunc, (first, *second), out)
         other = second[0] if second else None
         if other.__class__ is numpy.ndarray and first.__class__ is numpy.ndarray and other.shape == first.shape:
             if (found := looped(name, first, other)) is not None:
@@ -178,9 +190,25 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
             found = looped(numbered, first, numbers=second)
         else:
             found = None
-        return ufunc(first, *second) if found is None else found
+        return by_threads(ufunc, (first, *second)) if found is None else found
 
     return calculate
+
+
+def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """``kernel(np, *tensors, *params)``, a formula element by element of ``count`` tensors, for large ones.
+
+    Where there is no Numba it is calculated by stretches.
+    """
+
+    def large(np: Any, *given: Any, **named: Any) -> Any:
+        found = None
+        if not available():
+            params = given[count:]
+            found = by_stretches(lambda *parts: kernel(np, *parts, *params, **named), given[:count])
+        return kernel(np, *given, **named) if found is None else found
+
+    return large
 
 
 def _usual(name: str, x: Any, y: Any) -> Any:

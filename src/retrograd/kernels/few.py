@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from .layout import zero_padded
 from .summing import ONES
 
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -146,3 +147,73 @@ def chosen(x: Any, target: Any, ignored: int) -> Any:
     if min(places) < 0 or max(places) >= size or 0 <= ignored < size:
         return None
     return x.take(_starts(rows, size) + target).dot(ONES[F32][rows])
+
+
+# -- Windows ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], ...]) -> Any:
+    """The flat index of what each place of a kernel sees for each output: (places of the kernel, outputs).
+
+    ``places``: for each dimension and each place of the kernel along it, what the outputs see.
+    """
+    found = numpy.zeros((1, 1), numpy.int64)
+    for size, along in zip(space, places, strict=True):
+        here = numpy.array(along)
+        found = found[:, None, :, None] * size + here[None, :, None, :]
+        found = found.reshape(found.shape[0] * len(along), -1)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _columns(channels: int, space: tuple[int, ...], kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
+    """Of images with so many channels what each weight sees for each output."""
+    every = zip(kernel, stride, dilation, out, strict=True)
+    places = tuple([tuple([tuple([k * d + s * o for o in range(n)]) for k in range(size)]) for size, s, d, n in every])
+    one = seen_by(space, places)
+    return (numpy.arange(channels)[:, None, None] * math.prod(space) + one).reshape(-1, one.shape[1])
+
+
+def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
+    """A convolution of few numbers: what the weights see is taken by a table that is kept."""
+    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY or 0 in shape:
+        return None
+    if math.prod(w.shape[1:]) * math.prod(shape[2:]) > 1 << 14:
+        return None
+    if any(padding):
+        x = zero_padded(numpy, x, padding)
+    table = _columns(x.shape[1], x.shape[2:], w.shape[2:], stride, dilation, shape[2:])
+    rows, matrix = len(x), w.reshape(len(w), -1)
+    if rows == 1:
+        found = matrix.dot(x.take(table))
+    else:
+        found = numpy.matmul(matrix, x.reshape(rows, -1).take(table, 1))
+    if bias is not None:
+        numpy.add(found, bias.reshape(-1, 1), found)
+    return found.reshape(shape)
+
+
+@lru_cache(maxsize=64)
+def _offsets(rows: int, size: int, each: int) -> Any:
+    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
+
+
+@lru_cache(maxsize=64)
+def _each(count: int) -> Any:
+    return numpy.arange(count)
+
+
+def maxima(x: Any, table: Any, out: tuple[int, ...]) -> Any:
+    """The largest of what each output sees (``table``: outputs, places) and its flat index; None if there is a nan."""
+    rank = len(out)
+    lead = x.shape[: x.ndim - rank]
+    flat = x.reshape(math.prod(lead), -1)
+    seen = flat.take(table, 1)
+    indices = table.take(seen.argmax(2) + _each(len(table)) * table.shape[1])
+    values = flat.take(indices + _offsets(len(flat), flat.shape[1], len(table)))
+    top = values.ravel()
+    if top.dtype.kind == "f" and numpy.isnan(top[top.argmax()]):
+        return None
+    shape = (*lead, *out)
+    return values.reshape(shape), indices.reshape(shape)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from .fast import F32, F64, LARGE, available, loops, plain
+from .fast import LARGE, loops, plain, suits
 
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
 #: Rows from this length on are added up by all threads, if they are few.
@@ -32,17 +32,11 @@ class Seen(NamedTuple):
         return found if keepdims else found.squeeze(axes)
 
 
-def _suits(x: Any) -> bool:
-    """Whether there are loops for an array: a large one of NumPy's, of floats."""
-    kind = x.dtype
-    return x.__class__ is numpy.ndarray and (kind is F32 or kind is F64) and x.size >= LARGE and available()
-
-
 def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
     """``x`` as (outer, many, inner); None if it is not NumPy's, not of floats, or the axes lie apart."""
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
-    if not _suits(x):
+    if not suits(x.size, x):
         return None
     if len(axes) == 1 and axes[0] >= 0 and x.flags.carray:
         axis, shape = axes[0], x.shape
@@ -143,7 +137,7 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 def _line(x: Any) -> Any:
     """All elements as a line, in the order of memory; None if that is not possible."""
-    if _suits(x) and x.flags.carray:
+    if suits(x.size, x) and x.flags.carray:
         return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
     return None if view is None else view.array.reshape(-1)
@@ -215,7 +209,7 @@ def largest_of_all(x: Any, sign: int = 1) -> Any:
 def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
     """For each element one over how many are equal to their ``top`` (of size 1 along ``axes``), or 0."""
     x, top = plain(x), plain(top)
-    if not _suits(x) or not x.flags.carray or top.dtype != x.dtype:
+    if not suits(x.size, x) or not x.flags.carray or top.dtype != x.dtype:
         return None
     out, loop = numpy.empty(x.shape, x.dtype), loops("reduce")
     if len(axes) == x.ndim:
@@ -285,7 +279,7 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
     """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
-    if not _suits(x):
+    if not suits(x.size, x):
         return None
     found = []
     for array in map(plain, (x, *others)):

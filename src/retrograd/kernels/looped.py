@@ -21,12 +21,7 @@ INT = numpy.dtype(numpy.int64)
 
 def loops(topic: str, size: int, *arrays: Any) -> Any:
     """The loops of a topic, if there are so many elements to work on and all ``arrays`` are of one dtype, float32 or 64."""
-    if size < fast.LARGE:
-        return None
-    kind = arrays[0].dtype
-    if kind not in (F32, F64) or any(each.dtype is not kind for each in arrays):
-        return None
-    return _of(topic, arrays)
+    return fast.loops(topic) if fast.suits(size, *arrays) else None
 
 
 def movers(topic: str, size: int, *arrays: Any) -> Any:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy
 
-from . import looped
+from . import few, looped
 from .layout import laid_as, widened
 from .resample import adaptive_bounds, picked, regular
 
@@ -41,6 +42,17 @@ class Regular(list[list[Any]]):
         self.how = tuple(how)
         self.out = [out_size(*each, ceil_mode) for each in how]
         super().__init__(window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(self.how, self.out, strict=True))
+
+    @cached_property
+    def inside(self) -> bool:
+        """Whether every window sees something."""
+        return all(each[0].size and each[0].min() >= 0 for each in self)
+
+    @cached_property
+    def table(self) -> Any:
+        """The flat index of what each window sees: (windows, places of the kernel)."""
+        along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
+        return numpy.ascontiguousarray(few.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
@@ -72,9 +84,12 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     if not x.size:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
-    found = _maxima_by_loop(np, x, places) if isinstance(places, Regular) else None
-    if found is not None:
-        return found
+    if isinstance(places, Regular):
+        small = x.size <= few.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
+        found = few.maxima(x, places.table, tuple(places.out)) if small and places.inside else None
+        found = _maxima_by_loop(np, x, places) if found is None else found
+        if found is not None:
+            return found
     # The largest element is nan if any is.
     nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64

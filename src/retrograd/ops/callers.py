@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.where import RAISE
 from ..kernels.fast import LARGE
+from ..kernels.spread import MANY
 from .operation import arguments
 
 INLINE, FIRST = "inline", "first"
@@ -310,6 +311,8 @@ class Text:
             if op.large is not None:
                 done = f"({done} if _a0.size < {LARGE} else {done.replace('ufunc', 'large', 1)})"
             return "", done + (f" if {plain} else {call}" if plain else "")
+        if op.kind == "pointwise":
+            call = f"({call} if _a0.size < {MANY} else {call.replace('kernel', 'stretched', 1)})"
         if op.inline is None:
             return "", call
         guard, inlined = (self.said(each) for each in op.inline[:2])

@@ -6,6 +6,7 @@ The output is linear in input and weight, and so are the gradients of both: ``co
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..core import dtypes
@@ -76,13 +77,16 @@ convolution_weight.derivative(
 )
 
 
-@op(name="convolution_block", backward="ConvolutionBackward0", function=False, method=False)
+@op(
+    name="convolution_block", backward="ConvolutionBackward0", function=False, method=False, optional=("bias",)
+)  # fmt: skip
 def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
     """A convolution, or a transposed one, with a bias for each output channel (or None)."""
-    _check_shapes(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    shapes = input.shape, weight.shape, None if bias is None else bias.shape
+    _check_shapes(*shapes, stride, padding, dilation, transposed, output_padding, groups)
     _check_dtypes(input, weight, bias, transposed)
     batch, *space = input.shape[:1] + input.shape[2:]
     kernel = weight.shape[2:]
@@ -171,6 +175,7 @@ def _type_name(kind: Any) -> str:
     return dtypes.old_name(dtypes.of(kind))
 
 
+@lru_cache(maxsize=64)
 def _check_shapes(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
@@ -182,38 +187,37 @@ def _check_shapes(
         if min(values) < least:
             raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
     lead = f"Given {f'transposed={1}' if transposed else f'groups={groups}'}, "
-    if input.ndim != weight.ndim:
+    if len(input) != len(weight):
         raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but got "
-            f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
+            f"Expected {len(weight)}-dimensional input for {len(weight)}-dimensional weight {list(weight)}, but got "
+            f"{len(input)}-dimensional input of size {list(input)} instead"
         )
-    shown = f"weight of size {list(weight.shape)}"
-    if weight.shape[0] < groups:
+    shown = f"weight of size {list(weight)}"
+    if weight[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got {shown} instead"
         )
-    if weight.shape[0] % groups:
+    if weight[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-            f"[{list(weight.shape)}] instead"
+            f"[{list(weight)}] instead"
         )
-    wanted = weight.shape[0] if transposed else weight.shape[1] * groups
-    if input.shape[1] != wanted:
+    wanted = weight[0] if transposed else weight[1] * groups
+    if input[1] != wanted:
         raise RuntimeError(
-            f"{lead}{shown}, expected input{list(input.shape)} to have {wanted} channels, but got {input.shape[1]} "
-            "channels instead"
+            f"{lead}{shown}, expected input{list(input)} to have {wanted} channels, but got {input[1]} channels instead"
         )
-    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
-    if bias is not None and bias.shape != (outputs,):
+    outputs = weight[1] * groups if transposed else weight[0]
+    if bias is not None and bias != (outputs,):
         raise RuntimeError(
             f"Given {'transposed=1, ' * transposed}{shown}, expected bias to be 1-dimensional with {outputs} elements, "
-            f"but got bias of size {list(bias.shape)} instead"
+            f"but got bias of size {list(bias)} instead"
         )
     if transposed:
         _check_output_padding(stride, dilation, output_padding)
         return
-    padded = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
-    spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    padded = [n + 2 * p for n, p in zip(input[2:], padding, strict=True)]
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight[2:], strict=True)]
     if any(a < b for a, b in zip(padded, spans, strict=True)):
         raise RuntimeError(
             f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(spans)}). Kernel size "

@@ -374,9 +374,15 @@ def atan(np: Any, self: Any, /) -> Any:
     return np.arctan(self)
 
 
+def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
+    """``x / (self**2 + other**2)``, and 0 where that is a division by 0, at a point that has no angle."""
+    square = self * self + other * other
+    return F.masked_fill_scalar(x / square, square == 0, 0)
+
+
 @pointwise(
-    lambda F, g, self, other: g * (other / (self * self + other * other)),
-    lambda F, g, self, other: g * (-self / (self * self + other * other)),
+    lambda F, g, self, other: g * _over_square(F, other, self, other),
+    lambda F, g, self, other: g * -_over_square(F, self, self, other),
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:

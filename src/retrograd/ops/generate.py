@@ -23,7 +23,7 @@ from ..core.node import AccumulateGrad, Output, next_number
 from ..core.packing import before_writing
 from ..core.tensor import Tensor, new, share_memory
 from ..core.views import current, rebase, view_of, views_of
-from ..kernels.fast import for_ufunc
+from ..kernels.fast import for_ufunc, stretched
 from .callers import Front, Text
 from .nodes import FIXED, compiled, counted, full_class, node_class
 from .operation import MISSING
@@ -40,6 +40,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     over: bool = space["over"]
     space.update(
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, large=op.large, np=numpy,
+        stretched=stretched(op.kernel, len(op.tensors)),
         ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,

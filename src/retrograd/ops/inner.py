@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
+from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
 from ..kernels.fast import LARGE, looped
 from ..kernels.summing import summed
@@ -21,9 +22,10 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
-    if self.size >= LARGE and (large := looped("copy", self, kind=dtype.numpy)) is not None:
+    kind = dtype.numpy
+    if self.size >= LARGE and kind not in SHORT and (large := looped("copy", self, kind=kind)) is not None:
         return large
-    return self.astype(dtype.numpy)
+    return self.astype(kind)
 
 
 to_dtype.derivative(self=lambda F, g, self_dtype: g)  # the engine casts

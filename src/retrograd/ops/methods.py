@@ -98,7 +98,7 @@ def install() -> None:
     for name in left_out.TENSOR:
         setattr(Tensor, name, LeftOut(name))
     # By the priority, NumPy's numbers and arrays leave operators to us.
-    for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000)):
+    for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
         setattr(Tensor, name, given)
     for dunder, alias in (("__rtruediv__", "__rdiv__"), ("__idiv__", "__itruediv__")):
         setattr(Tensor, alias, vars(Tensor)[dunder])
@@ -110,6 +110,11 @@ def install() -> None:
     for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:
             setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+
+
+def _listed(self: Tensor) -> list[str]:
+    """What a tensor has: completion and Python's suggestions shall not offer what is left out."""
+    return [name for name in object.__dir__(self) if name not in left_out.TENSOR or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:

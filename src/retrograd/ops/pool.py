@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..core import dtypes
@@ -122,17 +123,24 @@ def _max_pooled(
     steps = _several(name, "stride", stride, rank, kernel)
     pads = _several(name, "padding", padding, rank)
     spaced = _several(name, "dilation", dilation, rank)
+    places, once = _windows(rank, shape, kernel, steps, pads, spaced, ceil_mode)
+    if input._array.dtype.kind in "bc":
+        raise unsupported(name, input._array.dtype)
+    return _max_pool[rank](input, places, once)
+
+
+@lru_cache(maxsize=64)
+def _windows(
+    rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
+) -> tuple[pool.Regular, bool]:
+    """The places of the windows of an input of ``shape``, and whether they lie apart. Raises torch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
     how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
     _check_windows(shape, kernel, steps, pads, spaced, [pool.out_size(*each, ceil_mode) for each in how])
-    if input._array.dtype.kind in "bc":
-        raise unsupported(name, input._array.dtype)
-    places = pool.Regular(how, ceil_mode)
-    once = all(s >= (k - 1) * d + 1 for _, k, s, _, d in how)
-    return _max_pool[rank](input, places, once)
+    return pool.Regular(how, ceil_mode), all(s >= (k - 1) * d + 1 for _, k, s, _, d in how)
 
 
 def _max_pooled_1d(

@@ -247,8 +247,10 @@ def _write(function: FunctionType) -> None:
     names = () if spread else code.co_varnames[: code.co_argcount]
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
+    # A method does not know of out=, so that even None is one too many.
+    passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=defaults,
+        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},

@@ -1,0 +1,150 @@
+"""NumPy on several threads: large arrays element by element, a stretch at a time. Knows no operation and no loop.
+
+Without compiled loops NumPy works on one thread, and a formula of five ufuncs goes over the whole memory five times. A
+stretch stays in the cache from one ufunc to the next, and NumPy lets other threads run while it calculates. To wake a
+thread takes as long as half a million sums, and threads wait for each other between two ufuncs, so this is for what is
+larger than that, in stretches that are no shorter than they must be.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from itertools import count
+from queue import SimpleQueue
+from typing import Any
+
+import numpy
+
+from ..core import threads
+
+#: Elements from which on it wins: for formulas, and for single ufuncs.
+MANY, MOST = 1 << 19, 1 << 20
+#: How many elements make a stretch of a formula; a ufunc's are as many as there are threads.
+STRETCH = 1 << 17
+
+
+class Crew:
+    """Threads that wait for work. After a fork there are none, and new ones are made."""
+
+    def __init__(self) -> None:
+        self.work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.size, self.growing = 0, threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self.work, self.size, self.growing = SimpleQueue(), 0, threading.Lock()
+
+    def ask(self, helpers: int, job: Callable[[], None]) -> None:
+        """Let so many threads begin with ``job``, some time."""
+        with self.growing:
+            while self.size < helpers:
+                self.size += 1
+                threading.Thread(target=_wait_for_work, args=(self.work,), daemon=True).start()
+        for _ in range(helpers):
+            self.work.put(job)
+
+
+def _wait_for_work(work: SimpleQueue[Callable[[], None]]) -> None:
+    with numpy.errstate(all="ignore"):
+        while True:
+            work.get()()
+
+
+CREW = Crew()
+
+
+def together(part: Callable[[int], None], parts: int) -> None:
+    """Call ``part(0)`` … ``part(parts - 1)`` on as many threads as there are, this one included."""
+    places, done, finished, errors = iter(range(parts)), count(1), threading.Event(), list[BaseException]()
+
+    def job() -> None:
+        for place in places:  # one at a time gets the next
+            try:
+                if not errors:
+                    part(place)
+            except BaseException as error:
+                errors.append(error)
+            if next(done) == parts:
+                finished.set()
+
+    helpers = min(threads.limit(), parts) - 1
+    if helpers > 0:
+        CREW.ask(helpers, job)
+    job()
+    finished.wait()
+    if errors:
+        raise errors[0]
+
+
+def _in_lines(arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:
+    """Contiguous arrays of one shape as lines, others (numbers) as they are, and the shape; None for other arrays."""
+    shape = next((each.shape for each in arrays if each.__class__ is numpy.ndarray and each.shape), ())
+    lines = []
+    for each in arrays:
+        if not isinstance(each, numpy.ndarray) or not each.shape:
+            lines.append(each)
+        elif each.__class__ is numpy.ndarray and each.shape == shape and each.flags.carray:
+            lines.append(each.reshape(-1))
+        else:
+            return None
+    return lines, shape
+
+
+def _part(lines: list[Any], place: int, length: int) -> list[Any]:
+    step = slice(place * length, (place + 1) * length)
+    return [each[step] if isinstance(each, numpy.ndarray) and each.shape else each for each in lines]
+
+
+def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
+    """What ``kernel(*arrays)``, a formula, makes element by element; None if it can not be had so."""
+    seen = _in_lines(arrays)
+    if seen is None:
+        return None
+    lines, shape = seen
+    size = math.prod(shape)
+    if size < MANY:
+        return None
+    first = kernel(*_part(lines, 0, STRETCH))
+    if first.__class__ is not numpy.ndarray or first.shape != (STRETCH,):
+        return None
+    out = numpy.empty(shape, first.dtype)
+    line = out.reshape(-1)
+    line[:STRETCH] = first
+
+    def part(place: int) -> None:
+        place += 1
+        line[place * STRETCH : (place + 1) * STRETCH] = kernel(*_part(lines, place, STRETCH))
+
+    together(part, -(-size // STRETCH) - 1)
+    return out
+
+
+def _overlaps(out: Any, arrays: tuple[Any, ...]) -> bool:
+    """Whether an array shares memory with ``out`` and is not the same elements."""
+    return any(
+        each is not out and isinstance(each, numpy.ndarray) and numpy.may_share_memory(out, each) for each in arrays
+    )
+
+
+def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
+    """``ufunc(*arrays, out=out)`` of large arrays."""
+    seen = _in_lines(arrays if out is None else (*arrays, out)) if threads.limit() > 1 and ufunc.nout == 1 else None
+    if seen is None or math.prod(seen[1]) < MOST or (out is not None and _overlaps(out, arrays)):
+        return ufunc(*arrays, out=out)
+    lines, shape = seen
+    if out is None:
+        kinds = [each.dtype if isinstance(each, (numpy.ndarray, numpy.generic)) else each.__class__ for each in arrays]
+        out = numpy.empty(shape, ufunc.resolve_dtypes((*kinds, None))[-1])
+        lines.append(out.reshape(-1))
+    length = -(-lines[-1].size // threads.limit())
+
+    def part(place: int) -> None:
+        *given, into = _part(lines, place, length)
+        ufunc(*given, out=into)
+
+    together(part, threads.limit())
+    return out
