@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,38 @@ def limit() -> int:
     if not _chosen:
         _chosen["count"] = get_num_threads()
     return _chosen["count"]
+
+
+@cache
+def gemm(kind: str) -> int:
+    """Where NumPy's BLAS has its product of matrices of float32 (``f``) or float64 (``d``); 0 if it can not be found.
+
+    Only of a library that can be told how many threads to use, as the function is for those who use it in their own.
+    """
+    if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
+        return 0
+    letter = {"f": "s", "d": "d"}[kind]
+    for path in _places(LINKED[0]):
+        with suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in (f"scipy_{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_64_", f"{letter}gemm_"):
+                if hasattr(library, name):
+                    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return 0
+
+
+class alone:
+    """While this lasts NumPy's BLAS works on the thread that asks it."""
+
+    def __enter__(self) -> None:
+        control = _control(LINKED[0])
+        if control is not None:
+            control[1](1)
+
+    def __exit__(self, *_: object) -> None:
+        control = _control(LINKED[0])
+        if control is not None:
+            control[1](limit())
 
 
 def get_num_interop_threads() -> int:
