@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -435,9 +436,9 @@ addmv.derivative(
 )
 
 
-@op(backward="AddrBackward0", opmath=True, holomorphic=False, in_place=True)
+@op(backward="AddrBackward0", holomorphic=False, in_place=True)
 def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * outer(vec1, vec2)``."""
+    """``beta * self + alpha * outer(vec1, vec2)``, in the dtype that the three have in common."""
     if vec1.ndim != 1 or vec2.ndim != 1:
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
@@ -445,7 +446,10 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha)
+    kind = reduce(dtypes.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
+    wide = F32 if kind in dtypes.SHORT else kind
+    self, vec1, vec2 = (each.astype(wide, copy=False) for each in (self, vec1, vec2))
+    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)
 
 
 addr.derivative(
