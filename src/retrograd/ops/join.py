@@ -227,7 +227,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 
 def _side_by_side(tensors: Sequence[Tensor], arrays: list[Any], at: int) -> Tensor:
-    array = _stack(arrays, at)
+    array = moving.stacked(numpy, arrays, at) if arrays[0].__class__ is numpy.ndarray else _stack(arrays, at)
     result = wrap(array)
     result._node = node = _place(StackBackward, tensors, array)
     if node is not None:
