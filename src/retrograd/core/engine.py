@@ -26,7 +26,7 @@ from . import anomaly
 from .devices import module_of
 from .dtypes import of
 from .levels import arithmetic, level_of
-from .modes import recording, set_recording
+from .modes import put_back, recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
 from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
@@ -54,10 +54,10 @@ def sweep(
     ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
     before = recording()
-    if before is not (record and not silent):
-        set_recording(record and not silent)
     plan = token = None
     try:
+        if before is not (record and not silent):
+            set_recording(record and not silent)
         if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
             token = _running.set(plan)
@@ -72,10 +72,9 @@ def sweep(
         _tell_place(error)
         raise
     finally:
+        put_back(before)
         if token is not None:
             _running.reset(token)
-        if recording() is not before:
-            set_recording(before)
 
 
 def _tell_place(error: Exception) -> None:
