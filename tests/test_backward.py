@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -432,6 +433,34 @@ def test_an_interrupt_leaves_everything_usable() -> None:
     handle.remove()
     y.backward()
     assert x.grad.tolist() == [4.0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_was(create_graph: bool) -> None:
+    def sweep() -> None:
+        x = torch.ones(3, requires_grad=True)
+        torch.autograd.grad((x * x).exp().sum(), x, create_graph=create_graph)
+
+    def interrupting(frame: Any, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    sweep()
+    for begin in range(1, 1000):
+        left = begin
+        sys.settrace(interrupting)
+        try:
+            sweep()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert torch.is_grad_enabled() and (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
+        if left > 0:
+            return
+    raise AssertionError("1000 functions were begun")
 
 
 def test_a_hook_may_sweep_another_graph_and_its_own() -> None:

@@ -384,6 +384,11 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
         b"\x80\x02h\x05.", b"\x80\x02.", b"\x80\x02(.", b"\x80\x02u.", b"\x80\x09.", b"\x80\x02X\xff\xff\xff\x7f.", b"",
         b"\x80\x02ctorch.serialization\n_get_layout\nX\x08\x00\x00\x00warnings\x85R.",
         b"\x80\x02X\x01\x00\x00\x00aQ.",  # a persistent id that is none
+        b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s.",  # a key of tuples within tuples, deeper than the stack of C
+        b"\x80\x02(cbuiltins\nset\n])" + b"\x85" * 2_000_000 + b"a\x85R.",  # the same in a set
+        b"\x80\x02ccollections\nOrderedDict\n]](" + b")" + b"\x85" * 2_000_000 + b"K\x01ea\x85R.",
+        b"\x80\x04\x8f()" + b"\x85" * 2_000_000 + b"\x90.", b"\x80\x04()" + b"\x85" * 2_000_000 + b"\x91.",
+        b"\x80\x02})" + b"2\x86" * 60 + b"K\x01s.",  # a key to be hashed 2**60 times
     ],
 )  # fmt: skip
 def test_programs_that_no_checkpoint_holds(program: bytes) -> None:
@@ -481,6 +486,7 @@ def test_safetensors(tmp_path: Path) -> None:
     [
         {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
         {"dtype": "X", "shape": [1], "data_offsets": [0, 4]}, {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]},
+        {"dtype": "F32", "shape": [1], "data_offsets": [0]}, {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 8]},
         {"dtype": "F32", "shape": [1]}, [], {"dtype": "F32", "shape": "1", "data_offsets": [0, 4]},
     ],
 )  # fmt: skip

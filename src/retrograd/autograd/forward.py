@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core import devices, dtypes
 from ..core.engine import fit
-from ..core.modes import in_inference, recording, set_recording
+from ..core.modes import in_inference, put_back, recording, set_recording
 from ..core.node import AccumulateGrad
 from ..core.reasons import defined
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
@@ -354,7 +354,7 @@ def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]
         places = [blank(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
         values = solve([outs[k] for k in graded], list(inputs.values()), places, True, True)
     finally:
-        set_recording(before)
+        put_back(before)
     pairs = [(w, tangents[i]) for w, i in zip(values, live, strict=True) if w is not None]
     found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
     return [found[graded.index(k)] if k in graded else None for k in range(count)]
@@ -526,7 +526,7 @@ def _transposed(
         values = _values(op, tuple(given) if several else given[0], saved, live)
         pairs = [(fit(w, _Form(primals[i]), _Form(w)), tangents[i]) for i, w in values if w is not None]
     finally:
-        set_recording(before)
+        put_back(before)
     found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
     return tuple(found[graded.index(k)] if k in graded else None for k in range(len(outs)))
 

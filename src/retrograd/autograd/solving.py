@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import engine
 from ..core.devices import module_of
-from ..core.modes import set_recording
+from ..core.modes import put_back, set_recording
 from ..core.tensor import Tensor, wrap
 from ..ops.interpret import innermost
 from ..ops.swept import solve as programs
@@ -31,7 +31,7 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
                 outs, inputs, grads, lambda o, i, g, last: solve(o, i, g, keep or not last, record)
             )
         finally:
-            set_recording(before)
+            put_back(before)
     given = [(place_of(out), out, grad) for out, grad in zip(outs, grads, strict=True)]
     tensors = record or innermost(grads) is not None
     roots = [(place, _first(out, grad, tensors)) for place, out, grad in given if place is not None]

@@ -29,6 +29,8 @@ class Blocked(Refused):
     """A name that is never put on the list."""
 
 
+#: Of how many parts a key may be made. Python hashes tuples within tuples on the stack of C, and shared ones again and again.
+PARTS = 10_000
 _MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
 #: Instructions with nothing but an argument to be put on the stack; ``pickletools`` knows how each is written.
@@ -58,6 +60,20 @@ class Source:
         """The bytes up to the end of the line."""
         end = self.data.find(b"\n", self.position)
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
+
+
+def _keys(found: Any) -> Any:
+    """What is to be hashed, if that can be done: refused are tuples of more than :data:`PARTS` parts, counted through."""
+    for key in found:
+        if key.__class__ is tuple:
+            parts, count = list(key), len(key)
+            while parts and count <= PARTS:
+                if (part := parts.pop()).__class__ is tuple:
+                    parts += part
+                    count += len(part)
+            if count > PARTS:
+                raise Refused("A key of too many parts")
+    return found
 
 
 class Machine:
@@ -154,10 +170,10 @@ class Machine:
 
     def _dict(self, _: Any) -> None:
         items = self.since_mark()
-        self.stack.append(dict(zip(items[::2], items[1::2], strict=True)))
+        self.stack.append(dict(zip(_keys(items[::2]), items[1::2], strict=True)))
 
     def _frozenset(self, _: Any) -> None:
-        self.stack.append(frozenset(self.since_mark()))
+        self.stack.append(frozenset(_keys(self.since_mark())))
 
     def _append(self, _: Any) -> None:
         value = self.stack.pop()
@@ -168,17 +184,17 @@ class Machine:
         self._top(list).extend(values)
 
     def _additems(self, _: Any) -> None:
-        values = self.since_mark()
+        values = _keys(self.since_mark())
         self._top(set).update(values)
 
     def _setitem(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self._top(dict)[key] = value
+        self._top(dict)[_keys([key])[0]] = value
 
     def _setitems(self, _: Any) -> None:
         items = self.since_mark()
         target = self._top(dict)
-        for key, value in zip(items[::2], items[1::2], strict=True):
+        for key, value in zip(_keys(items[::2]), items[1::2], strict=True):
             target[key] = value
 
     def _top(self, kind: Any) -> Any:
@@ -217,6 +233,10 @@ class Machine:
             raise Refused(f"Trying to call reduce for unrecognized function {function!r}"[:200])
         if not isinstance(arguments, tuple):
             raise Refused("Arguments of a call are no tuple")
+        for each in arguments if function in (set, Counter, OrderedDict) else ():
+            for items in (each, *each) if isinstance(each, (list, tuple)) else ():
+                if isinstance(items, (list, tuple)):
+                    _keys(items)
 
     def _build(self, _: Any) -> None:
         state, target = self.stack.pop(), self.stack[-1]

@@ -56,9 +56,10 @@ def from_bytes(data: Any) -> dict[str, Tensor]:
     try:
         header = json.loads(bytes(data[8 : 8 + length]))
         entries = {name: each for name, each in header.items() if name != "__metadata__"}
-        places = {
-            name: (_KINDS[each["dtype"]], tuple(each["shape"]), *each["data_offsets"]) for name, each in entries.items()
-        }
+        places = {}
+        for name, each in entries.items():
+            begin, end = each["data_offsets"]
+            places[name] = _KINDS[each["dtype"]], tuple(each["shape"]), begin, end
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"Error while deserializing header: {type(error).__name__}: {error}") from error
     body = data[8 + length :]

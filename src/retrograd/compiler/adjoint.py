@@ -13,7 +13,7 @@ import numpy
 
 from ..core import devices
 from ..core.engine import fit
-from ..core.modes import set_recording
+from ..core.modes import put_back, set_recording
 from ..core.tensor import wrap
 from ..core.tree import tree_flatten
 from ..ops.operation import ARRAYS, TENSORS, arguments, is_shared
@@ -80,7 +80,7 @@ def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], 
             for step in reversed(forward):
                 _through(trace, step, arrived)
     finally:
-        set_recording(before)
+        put_back(before)
     return [arrived.get(each) for each in wanted]
 
 

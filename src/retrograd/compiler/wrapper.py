@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from ..core import dtypes, overriding, where
 from ..core.engine import _accumulate
-from ..core.modes import in_inference, recording, set_recording
+from ..core.modes import in_inference, put_back, recording, set_recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.tree import tree_flatten
@@ -632,7 +632,7 @@ class CompiledNode(Node):
                 [out for out, _ in pairs], wanted, [each for _, each in pairs], create_graph=True, allow_unused=True
             )
         finally:
-            set_recording(before)
+            put_back(before)
         if not keep:
             self.saved = self.given = None
         return found[0] if len(self.edges) == 1 else found

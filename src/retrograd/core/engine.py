@@ -26,7 +26,7 @@ from . import anomaly
 from .devices import module_of
 from .dtypes import of
 from .levels import arithmetic, level_of
-from .modes import recording, set_recording
+from .modes import put_back, recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
 from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
@@ -54,10 +54,10 @@ def sweep(
     ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
     before = recording()
-    if before is not (record and not silent):
-        set_recording(record and not silent)
     plan = token = None
     try:
+        if before is not (record and not silent):
+            set_recording(record and not silent)
         if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
             token = _running.set(plan)
@@ -72,10 +72,9 @@ def sweep(
         _tell_place(error)
         raise
     finally:
+        put_back(before)
         if token is not None:
             _running.reset(token)
-        if recording() is not before:
-            set_recording(before)
 
 
 def _tell_place(error: Exception) -> None:
@@ -211,15 +210,24 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> N
     if held is None:
         pending[edge] = arrived
         return
-    # 3 references: ours, the dictionary's, the argument of the call. A view would hold its base, too.
+    # References: ours, the dictionary's, the argument of the call. A view would hold its base, too.
     if held.__class__ is numpy.ndarray and (
-        edge in owned or (held.base is None and sys.getrefcount(held) <= 3 and held.flags.writeable)
+        edge in owned or (held.base is None and sys.getrefcount(held) <= _HELD and held.flags.writeable)
     ):
         owned.add(edge)
         _add_to(held, arrived)
         return
     pending[edge] = _sum(held, arrived)
     owned.add(edge)
+
+
+def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
+    """How many references :func:`_add` counts on a gradient that only the sweep holds (it depends on Python's version)."""
+    held = pending[edge]
+    return sys.getrefcount(held)
+
+
+_HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
 def _serve(

@@ -35,10 +35,19 @@ recording: Final[Callable[[], Any]] = _grad.get
 in_inference: Final = _inference.get
 
 
+#: Puts back what :func:`set_recording` returned. Not a function of Python's: at the beginning of one an interrupt may
+#: be raised, and a ``finally`` that calls one would leave the mode as it is.
+put_back: Final[Callable[[Any], Any]] = _grad.set
+
+
 def set_recording(enabled: Any) -> Any:
-    """Record from now on, or not; returns what was, to be put back with this function. Never in inference mode."""
+    """Record from now on, or not; returns what was, for :func:`put_back`. Never in inference mode."""
     before = _grad.get()
-    _grad.set(False if enabled is False else MASKED if _inference.get() else WATCHED if _watched.get() else True)
+    try:
+        _grad.set(False if enabled is False else MASKED if _inference.get() else WATCHED if _watched.get() else True)
+    except BaseException:  # an interrupt
+        _grad.set(before)
+        raise
     return before
 
 

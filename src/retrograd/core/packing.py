@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from .modes import set_recording, set_watched
+from .modes import put_back, set_recording, set_watched
 from .reasons import defined
 from .tensor import Tensor, at_place
 
@@ -66,7 +66,7 @@ class Packed:
         try:
             self.value = pack(tensor)
         finally:
-            set_recording(before)
+            put_back(before)
         if tensor._version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "

@@ -29,7 +29,7 @@ from typing import Any
 from . import anomaly, where
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
-from .modes import in_inference, recording, set_recording
+from .modes import in_inference, put_back, recording, set_recording
 from .node import AccumulateGrad, Node, next_number, nobody
 from .packing import before_writing
 from .reasons import explained, made
@@ -102,7 +102,7 @@ def _as_strided_node(array: Any, base: Tensor, whole: Geometry | None = None, pa
         try:
             base = LEVEL[Tensor].view_as_real(base)
         finally:
-            set_recording(before)
+            put_back(before)
     node = AsStridedView()
     node.edges = (base._node,)  # None where the base has been taken out of its graph
     node.number = next_number()

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..autograd.forward import Dual, make, primal_in, tangent_in, zeros_as
 from ..autograd.solving import place_of, solve
-from ..core.modes import recording, set_recording
+from ..core.modes import put_back, recording, set_recording
 from ..core.node import AccumulateGrad, Output, nobody
 from ..core.reasons import defined, explained
 from ..core.tensor import Tensor
@@ -143,7 +143,7 @@ def _recorded(level_run: Callable[[], Any]) -> Any:
         with GradRun():
             return level_run()
     finally:
-        set_recording(before)
+        put_back(before)
 
 
 # --- grad ---------------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _zeros(x: Any) -> Any:
     try:
         return zeros_as(x)
     finally:
-        set_recording(before)
+        put_back(before)
 
 
 # --- vjp ----------------------------------------------------------------------------------------------------------------

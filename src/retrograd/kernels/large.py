@@ -265,7 +265,12 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
     elif outer == 1 and not product:
         sums = numpy.empty(min(64, -(-many // LARGE)))
         loops("reduce").sums_of_parts(view.array.reshape(-1), sums)
-        begin = numpy.cumsum(sums[::-1])[::-1] - sums if back else numpy.cumsum(sums) - sums
+        # What lies before each part, added up without the part itself: that may be infinite, nan or much larger.
+        begin = numpy.zeros_like(sums)
+        if back:
+            begin[:-1] = numpy.cumsum(sums[:0:-1])[::-1]
+        else:
+            begin[1:] = numpy.cumsum(sums[:-1])
         loops("reduce").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
     else:
         loops("reduce").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))

@@ -401,7 +401,7 @@ def sgn(np: Any, self: Any, /) -> Any:
     if self.size >= LARGE and (large := looped("sign", self)) is not None:
         return large
     if self.dtype.kind != "c":
-        return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind == "f" else np.sign(self)
+        return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind in "fV" else np.sign(self)
     size = np.absolute(self)
     safe = np.where(size == 0, 1, size)
     out = np.empty_like(self)

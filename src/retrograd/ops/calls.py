@@ -151,7 +151,7 @@ def run(
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
         if short:
             others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
-            if op.kind != "pointwise" and any([each != short[0] for each in others]):
+            if op.kind != "pointwise" and not op.mixes and any([each != short[0] for each in others]):
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
@@ -169,6 +169,19 @@ def run(
         if target is not None:
             result = _retype(op, result, target)
     return tuple(arrays), result
+
+
+def exact(op: Any) -> Callable[..., Any]:
+    """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does."""
+    kernel = op.kernel
+
+    def calculate(first: Any, *rest: Any, **named: Any) -> Any:
+        if getattr(first, "dtype", None) not in dtypes.SHORT:
+            return kernel(numpy, first, *rest, **named)
+        wide = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in (first, *rest)]
+        return _retype(op, kernel(numpy, *wide, **named), first.dtype)
+
+    return calculate
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:

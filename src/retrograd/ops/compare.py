@@ -124,7 +124,7 @@ def isnan(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def isinf(np: Any, self: Any, /) -> Any:
     """Whether each element is infinite."""
-    return np.isinf(self) if self.dtype.kind in "fc" else np.zeros(self.shape, bool)
+    return np.isinf(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
@@ -146,7 +146,7 @@ def isneginf(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def isfinite(np: Any, self: Any, /) -> Any:
     """Whether each element is neither infinite nor nan."""
-    return np.isfinite(self) if self.dtype.kind in "fc" else np.ones(self.shape, bool)
+    return np.isfinite(self) if self.dtype.kind in "fcV" else np.ones(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
@@ -160,7 +160,7 @@ def signbit(np: Any, self: Any, /) -> Any:
     """Whether the sign of each element is minus (also of -0.0)."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
-    return np.signbit(self) if self.dtype.kind == "f" else np.less(self, 0)
+    return np.signbit(self) if self.dtype.kind in "fV" else np.less(self, 0)
 
 
 def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
@@ -221,4 +221,6 @@ def equal(input: Any, other: Any) -> bool:
                 f"equal(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
             )
     a, b = input._array, other._array
-    return bool(a.shape == b.shape and numpy.all(a == b)) if isinstance(a, numpy.ndarray) else bool((a == b).all())
+    if isinstance(a, numpy.ndarray):
+        return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
+    return bool((a == b).all())

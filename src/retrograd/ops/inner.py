@@ -94,7 +94,7 @@ def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
     return memory / np.maximum(counts.real, 1)
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
@@ -105,7 +105,7 @@ def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
 strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)

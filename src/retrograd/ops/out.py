@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import recording, set_recording
+from ..core.modes import put_back, recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
 from ..core.where import warn
@@ -55,7 +55,7 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
     try:
         found = call(*args, **rest)
     finally:
-        set_recording(before)
+        put_back(before)
     several = isinstance(found, (tuple, list))
     results = tuple(found) if several else (found,)
     if several is (outs[0] is out):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor
@@ -60,6 +62,12 @@ LAYERS = {name: _block(name) for name in ("StackBackward0", "CatBackward0", "Mkl
 def _back_on_arrays(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
+    short = operands[0].dtype
+    if short in dtypes.SHORT:  # the sums over all steps and rows
+        given: Any = (grads, operands, kept)
+        wide = [[each if each is None else each.astype(numpy.float32) for each in every] for every in given]
+        found = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
+        return tuple([each if each is None else each.astype(short) for each in found])
     input = operands[0]
     flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
     rest: Any = (*operands[1:], *kept, sizes, reverse)

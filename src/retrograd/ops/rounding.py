@@ -21,19 +21,19 @@ from .table import op, pointwise, surface
 @pointwise(no_slope, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
     """The largest whole number not above each element."""
-    return np.floor(self) if self.dtype.kind == "f" else self.copy()
+    return np.floor(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(no_slope, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
     """The smallest whole number not below each element."""
-    return np.ceil(self) if self.dtype.kind == "f" else self.copy()
+    return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(no_slope, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
     """Each element without its fraction."""
-    return np.trunc(self) if self.dtype.kind == "f" else self.copy()
+    return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(1, refuses=("frac_cpu", "bic"))
@@ -48,7 +48,7 @@ def frac(np: Any, self: Any, /) -> Any:
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
     """The nearest whole number, ties to even."""
-    return np.rint(self) if self.dtype.kind == "f" else self.copy()
+    return np.rint(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(

@@ -37,7 +37,7 @@ def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
 shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, opmath=True)
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
     """``s[k] = summand[k] + factor[k] * s[k - 1]``; ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``."""
     return scanning.recurrence(np, summand, factor, dim, backward)
@@ -60,6 +60,8 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
+    if x.dtype in dtypes.SHORT:  # a derivative's own: a running sum in bfloat16 stops at 256
+        return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
@@ -69,7 +71,17 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
-@op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
+#: What needs no further checks, and is the most common.
+_SHORT = (
+    f"_d is F32 and self.ndim and self.size < {LARGE}",
+    "running_sum(self.astype(WIDE), dim).astype(_d, 'C')",
+    {"running_sum": numpy.add.accumulate, "WIDE": numpy.dtype(numpy.float64)},
+)
+
+
+@op(
+    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline=_SHORT
+)  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
     return _accumulated(np, np.add, self, dim)
@@ -78,7 +90,7 @@ def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
     if self.size >= LARGE and (found := large.running(self, dim, False, True)) is not None:
@@ -199,7 +211,7 @@ def _running(name: str, what: str) -> None:
     surface(name=name)(surfaced)
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
     if not shape:

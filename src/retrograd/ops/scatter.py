@@ -13,7 +13,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
-from ..kernels.fast import copied
+from ..kernels.fast import LARGE, copied
 from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
@@ -23,7 +23,7 @@ from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
-INT64 = numpy.dtype(numpy.int64)
+INT = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ INT64 = numpy.dtype(numpy.int64)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Refuse an index that is not from ``low`` to below ``size``."""
     array = index._array
-    if low == 0 and array.dtype is INT64 and array.__class__ is numpy.ndarray and within(array, size):
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
@@ -39,7 +39,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
 
 def _own(np: Any, x: Any) -> Any:
     """A copy in C order."""
-    return copied(x) if x.flags.c_contiguous else np.array(x, order="C")
+    return copied(x) if x.size >= LARGE and x.flags.c_contiguous else np.array(x, order="C")
 
 
 def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:
@@ -67,7 +67,7 @@ index_select_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Zeros of ``shape`` to which the slices of ``self`` are added at ``index``."""
     if not shape:
@@ -117,7 +117,7 @@ def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
 gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backward(g, index, self_shape, dim))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, opmath=True)
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
     return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
@@ -196,7 +196,9 @@ def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> An
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
 
 
-@op(name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True)
+@op(
+    name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True
+)  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
     return indexing.scatter_add(np, _own(np, self), index, src, dim)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.modes import set_recording
+from ..core.modes import put_back, set_recording
 from ..core.tensor import Tensor, wrap
 from .join import cat, stack, where_
 from .operation import ARRAYS
@@ -41,7 +41,7 @@ def swept(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) ->
         pairs = [(out, grad) for out, grad in zip(outs, grads, strict=False) if grad is not None]
         found = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
     finally:
-        set_recording(before)
+        put_back(before)
     found = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, found, strict=True)]
     return [each._array if arrays and isinstance(each, Tensor) else each for each in found]
 

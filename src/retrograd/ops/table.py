@@ -205,7 +205,7 @@ def _fronted(front: Front, name: str, public: str = "") -> Any:
 def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
     public, method_form = _stub(op), _stub(op, calls.apply_method)
     OPS[op.name] = op
-    ARRAYS.__dict__[op.name] = partial(op.kernel, numpy)
+    ARRAYS.__dict__[op.name] = calls.exact(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
     TENSORS.__dict__[op.name] = public
     names = (op.name, *aliases)
     for each in names:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import recording, set_recording
+from ..core.modes import put_back, recording, set_recording
 from ..core.node import Handle
 from ..core.tensor import Tensor
 from ..core.timed import timed
@@ -378,7 +378,7 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
     try:
         return closure()
     finally:
-        set_recording(before)
+        put_back(before)
 
 
 class recorded:

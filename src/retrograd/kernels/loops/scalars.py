@@ -280,7 +280,11 @@ forms(decay_less_one, _decay_less_one_single, lambda x: math.expm1(x))
 
 def _log1p_single(x: Any) -> Any:
     whole = F(1) + x
-    found = log_of(whole) + (x - (whole - F(1))) / whole  # what rounding the sum has lost
+    far = whole > F(2.0**125)  # of these 2**-n would be no normal number
+    near = log_of(whole * F(2.0**-24) if far else whole)
+    found = (
+        near + (F(16.63553233343869) if far else F(0)) + (x - (whole - F(1))) / whole
+    )  # what rounding the sum has lost
     found = x if whole == F(math.inf) or x == F(0) else found  # -0 stays what it is
     return found if whole > F(0) else (F(-math.inf) if whole == F(0) else F(math.nan))
 
