@@ -64,6 +64,10 @@ REFUSALS = {
     "b @ b": ("NotImplementedError", "\"dot\" not implemented for 'Bool'"),
     "m.bool() @ m.bool().mT": ("NotImplementedError", "\"addmm_impl_cpu_\" not implemented for 'Bool'"),
     "torch.mm(m, d)": ("RuntimeError", "mat2 must be a matrix"),
+    "torch.mm(m, m.mT.double())": (
+        "RuntimeError",
+        "expected m1 and m2 to have the same dtype, but got: float != double",
+    ),
     "torch.bmm(m, m)": ("RuntimeError", "batch1 must be a 3D tensor"),
     "torch.bmm(torch.ones(2, 2, 3), torch.ones(2, 2, 2))": (
         "RuntimeError",

@@ -318,7 +318,7 @@ class Text:
         guard, inlined = (self.said(each) for each in op.inline[:2])
         if self.front is not None and self.front.inline:
             return guard, inlined
-        return "", inlined if guard == "True" else f"{inlined} if {guard} else {call}"
+        return "", inlined if guard == "True" else f"({inlined}) if {guard} else {call}"
 
     def fresh_results(self) -> list[str]:
         lines = []
