@@ -33,6 +33,12 @@ PROGRAMS = {
         "    loss.backward()\n    optimizer.step()\nprint(peak() - before)",
         "MB",
     ),
+    "memory at the peak of 50 functions of 10⁶, and backward": (
+        "import {module} as torch\nx = torch.full((1000000,), 0.5, requires_grad=True)\n(x * 1).sum().backward()\n"
+        "base = peak()\nfor _ in range(3):\n    x.grad = None\n    kept = x\n    for _ in range(50):\n"
+        "        kept = kept.tanh()\n    kept.sum().backward()\nprint(peak() - base)",
+        "MB",
+    ),
     "memory of a million nodes, for each": (
         "import {module} as torch\nx = torch.ones(1, requires_grad=True)\nw = x * 1\nbase = peak()\nkept = x\n"
         "for _ in range(1000000):\n    kept = kept * 1.0\nprint(peak() - base)",

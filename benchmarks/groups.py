@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import higher, large, losses, overhead, products, training, tutorials, windows
+from . import compile, higher, large, losses, overhead, products, training, tutorials, windows
 from .row import Group, Row
 
 
@@ -25,6 +25,7 @@ GROUPS = {
         Group("windows", "Convolution, pooling, embedding, attention", tuple(windows.rows()), 1.0),
         Group("picking", "Picking, sorting, scanning, drawing", tuple(windows.picking()), 1.0),
         Group("training", "Steps of training", tuple(training.rows()), 1.5),
+        Group("compile", "Compiled, beside PyTorch as it is", tuple(compile.rows()), 2.0),
         Group("higher", "Derivatives of higher order", tuple(higher.rows()), 1.5),
     )
 }

@@ -127,7 +127,9 @@ def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
         names = {
             "torch": torch, "F": torch.nn.functional, "x": torch.ones(8, requires_grad=True), "y": torch.ones(8),
             "w": torch.ones(8, 8, requires_grad=True), "m": torch.arange(64.0).view(8, 8), "i": torch.arange(8),
-            "places": torch.zeros(8, 8, dtype=torch.int64), "b": torch.ones(8) > 0,
+            "places": torch.zeros(8, 8, dtype=torch.int64), "b": torch.ones(8) > 0, "image": torch.ones(1, 3, 8, 8),
+            "kernel": torch.ones(4, 3, 3, 3, requires_grad=True), "layer": torch.nn.Linear(8, 8),
+            "Normal": torch.distributions.Normal,
         }  # fmt: skip
         work: Callable[[], Any] = eval(f"lambda: {call}", names)
         return work
@@ -143,7 +145,11 @@ EVERYDAY = (
     "F.linear(m, w, y)", "F.relu(x)", "F.dropout(x)", "F.layer_norm(w, (8,), y, y)", "F.embedding(i, w)", "w @ y",
     "torch.bmm(m[None], w[None])", "torch.einsum('ij,jk->ik', m, w)", "x.clamp(min=0)", "torch.where(b, x, y)",
     "m.gather(1, places)", "torch.index_select(w, 0, i)", "i.float()", "x.to(torch.float64)", "torch.randn(8)",
-    "torch.rand(8)", "torch.randint(0, 10, (8,))", "y.normal_()",
+    "torch.rand(8)", "torch.randint(0, 10, (8,))", "y.normal_()", "torch.zeros(8)", "torch.ones(8, 8)", "torch.arange(8)",
+    "torch.tensor([1.0, 2.0])", "m.view(-1)", "m.reshape(4, 16)", "m.t()", "m.permute(1, 0)", "x.unsqueeze(0)", "m[:, 1]",
+    "x.exp()", "x ** 2", "x > 0", "x.masked_fill(b, 0.0)", "torch.cat([x, y])", "torch.stack([x, y])", "y.sum().item()",
+    "(i == i).sum()", "w.std(1)", "F.gelu(x)", "F.nll_loss(w, i)", "F.conv2d(image, kernel)", "F.max_pool2d(image, 2)",
+    "layer(m)", "Normal(y, y)",
 )  # fmt: skip
 
 

@@ -118,3 +118,40 @@ def test_resolution_is_a_power_of_ten() -> None:
     kinds = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
     assert [torch.finfo(each).resolution for each in kinds] == [0.001, 0.01, 1e-06, 1e-15]
     assert "resolution=0.01," in repr(torch.finfo(torch.bfloat16))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_large_arrays_become_short_floats_and_come_back(kind: torch.dtype) -> None:
+    x = torch.arange(100_000.0) % 128
+    assert x.to(kind).dtype is kind and torch.equal(x.to(kind).float(), x)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_many_short_floats_are_added_in_float32_on_the_way_back_too(kind: torch.dtype) -> None:
+    bias = torch.zeros(4, dtype=kind, requires_grad=True)
+    weight = torch.zeros(4, 4, 1, dtype=kind)
+    ones = torch.ones(4096, 4, dtype=kind)
+    (ones + bias).backward(ones)
+    torch.nn.functional.linear(ones, weight[:, :, 0], bias).backward(ones)
+    torch.nn.functional.conv1d(ones.T[None], weight, bias).backward(ones.T[None])
+    assert bias.grad is not None and bias.grad.tolist() == [3 * 4096.0] * 4
+    ones = torch.ones(1024, dtype=kind, requires_grad=True)
+    ones.cumsum(0).backward(torch.ones(1024, dtype=kind))
+    assert ones.grad is not None and ones.grad[0] == 1024
+
+
+def test_a_batch_of_short_floats_counts_once_in_what_float32_layers_keep() -> None:
+    x = torch.linspace(0, 3, 2000).reshape(500, 4).bfloat16()
+    layer, wide = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
+    layer(x), wide(x.float())
+    torch.testing.assert_close(layer.running_mean, wide.running_mean)
+    torch.testing.assert_close(layer.running_var, wide.running_var)
+
+
+def test_the_gradient_of_a_mean_of_more_elements_than_float16_can_count() -> None:
+    x = torch.ones(100_000).half().requires_grad_()
+    zeros = torch.zeros_like(x)
+    F = torch.nn.functional
+    for each in (x.mean(), x.mean(0), torch.std_mean(x, 0)[1], F.l1_loss(x, zeros), F.mse_loss(x, zeros) / 2):
+        (grad,) = torch.autograd.grad(each * 1024, x)
+        torch.testing.assert_close(grad, torch.full_like(x, 1024 / 100_000))

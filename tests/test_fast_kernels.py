@@ -18,7 +18,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast
+from retrograd.kernels import fast, products
 
 compiled = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
 SIZE = 200  # 40,000 elements: enough for loops
@@ -236,7 +236,7 @@ def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypa
 
     kinds = [(torch.optim.Adam, options), (torch.optim.AdamW, options)]
     plain = {name: value for name, value in options.items() if name != "betas"}
-    kinds += [(torch.optim.SGD, {"lr": 0.1, **plain}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, **plain}),
+    kinds += [(torch.optim.RMSprop, plain), (torch.optim.SGD, {"lr": 0.1, **plain}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, **plain}),
               (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, **plain})]  # fmt: skip
     for kind, given in kinds:
         loop = trained(kind, **given)
@@ -324,3 +324,27 @@ def test_arithmetic_on_all_threads_is_numpys() -> None:
             ]
         true = [x + y, x - y, x * y, x / y, x + 2, 2 - x, x * 0.5, 1 / y, x / 3, numpy.maximum(x, y), x]
         assert all(numpy.array_equal(one.numpy(), other) for one, other in zip(found, true, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("shapes", [((300, 70), (70, 90)), ((7, 100, 64), (7, 64, 80)), ((3, 300), (300, 4000))])
+def test_products_by_threads_of_loops(kind: str, shapes: Any) -> None:
+    """However the matrices lie in memory; and NumPy's BLAS has as many threads afterwards as before."""
+    draw = numpy.random.default_rng(0)
+    torch.exp(torch.zeros(1 << 16))  # a loop has run
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        a, b = (draw.normal(size=shape).astype(kind) for shape in shapes)
+        turned_a, turned_b = (numpy.ascontiguousarray(each.swapaxes(-1, -2)).swapaxes(-1, -2) for each in (a, b))
+        expected = numpy.matmul(a.astype("float64"), b.astype("float64"))
+        for x in (a, turned_a):
+            for y in (b, turned_b):
+                found = products.product(x, y)
+                assert found.dtype == kind
+                numpy.testing.assert_allclose(found, expected, rtol=1e-3 if kind == "float32" else 1e-10, atol=1e-4)
+                out = numpy.empty_like(found)
+                assert products.product(x, y, out) is out and numpy.array_equal(out, found)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -12,13 +12,13 @@ import retrograd as torch
 from retrograd.core import threads
 
 KINDS = [numpy.float32, numpy.float64, numpy.complex64, numpy.complex128]
-#: Rows: LAPACK's way for one matrix, and one that is taken apart.
+#: Rows: LAPACK's way for one matrix, and right sides that are shared out.
 SIZES = [40, 300]
 
 
 @pytest.fixture(autouse=True, params=[1, 2])
 def count(request: Any) -> Iterator[None]:
-    """With one thread and with two: only with more are matrices taken apart."""
+    """With one thread and with two: only with more are right sides shared out."""
     before = torch.get_num_threads()
     if list(threads._controls()):
         torch.set_num_threads(request.param)

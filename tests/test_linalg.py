@@ -282,3 +282,16 @@ def test_singular_matrices_raise_linalg_error() -> None:
     with pytest.raises(torch.linalg.LinAlgError):
         torch.linalg.inv(torch.zeros(2, 2))
     assert issubclass(torch.linalg.LinAlgError, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (("float32", "bfloat16", "bfloat16"), "float32"), (("bfloat16", "float32", "float32"), "float32"),
+        (("float32", "int64", "int64"), "float32"), (("bool", "int64", "bfloat16"), "bfloat16"),
+        (("int64", "float32", "bool"), "float32"),
+    ],
+)  # fmt: skip
+def test_addr_gives_the_dtype_that_its_operands_have_in_common(kinds: tuple[str, ...], expected: str) -> None:
+    x, a, b = (torch.ones(size).to(getattr(torch, kind)) for size, kind in zip(((2, 2), 2, 2), kinds, strict=True))
+    assert torch.addr(x, a, b).dtype is getattr(torch, expected)

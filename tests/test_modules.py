@@ -115,3 +115,8 @@ def test_threads_call_a_module_at_once() -> None:
     for each in threads:
         each.join()
     assert len(set(found)) == 1 and len(found) == 200
+
+
+def test_a_function_where_a_layer_belongs_is_named() -> None:
+    with pytest.raises(TypeError, match=r"^torch\.relu is not a Module subclass"):
+        nn.Sequential(nn.Linear(2, 1), torch.nn.functional.relu)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast, moving
+from retrograd.kernels import fast, fast_convolve, moving
 
 pytestmark = pytest.mark.skipif(not fast.available(), reason="Numba is not installed")
 F = torch.nn.functional
@@ -212,6 +212,26 @@ def test_convolution(case: tuple[Any, ...], both: Any) -> None:
         return (
             swept(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, w, b),
             swept(lambda x, w: F.conv_transpose2d(x, w, None, stride, padding, 0, groups, dilation), turned, w),
+        )
+
+    same(*both(run), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("rows", [None, 5], ids=["whole", "in pieces"])
+def test_convolution_of_lines_and_pieces(rows: int | None, both: Any, monkeypatch: Any) -> None:
+    if rows is not None:
+        monkeypatch.setattr(fast_convolve.Shape, "rows", lambda *_: rows)
+
+    def run() -> Any:
+        x, w, b = torch.randn(2, 12, 50), torch.randn(10, 12, 5), torch.randn(10)
+        image, v = torch.randn(2, 12, 17, 40), torch.randn(10, 12, 3, 3)
+        turned = torch.randn(2, 10, 9, 20)
+        return (
+            swept(lambda x, w, b: F.conv1d(x, w, b, padding=2), x, w, b),
+            swept(lambda x, w, b: F.conv1d(x, w, b, stride=3, dilation=2), x, w, b),
+            swept(lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1), image, v, b),
+            swept(lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, (1, 0)), turned, v),
+            swept(lambda x: F.max_pool2d(x, 3, 2, 1), image),
         )
 
     same(*both(run), tolerance=1e-4)

@@ -89,6 +89,19 @@ SAMPLES += [
     Sample("softmax", "x.softmax(0)", x=normal(3, 4)),
     Sample("log_softmax", "torch.log_softmax(x, -1)", x=normal(3, 4)),
     Sample("nn", "torch.nn.functional.cross_entropy(x, i)", x=normal(3, 4), i=integers(0, 4, 3)),
+    *(
+        Sample("segment_reduce", f"torch.segment_reduce(x, '{kind}', lengths=torch.tensor([2, 3]))", x=distinct(5, 2))
+        for kind in ("sum", "mean", "max", "min", "prod")
+    ),
+    Sample("segment_reduce", "torch.segment_reduce(x, 'sum', offsets=torch.tensor([0, 1, 1, 5]))", x=normal(5)),
+    Sample(
+        "segment_reduce", "torch.segment_reduce(x, 'max', lengths=torch.tensor([2, 3]), initial=0.1)", x=distinct(5)
+    ),
+    Sample(
+        "segment_reduce",
+        "torch.segment_reduce(x, 'prod', lengths=torch.tensor([[2, 1], [0, 3]]), axis=1)",
+        x=normal(2, 3),
+    ),
     Sample("nn", "torch.nn.functional.mse_loss(x, y).sqrt()", x=normal(3, 4), y=normal(3, 4)),
     Sample("nn", "torch.nn.functional.gelu(x)", x=normal(3, 4)),
     Sample("nn", "torch.nn.functional.gelu(x, approximate='tanh')", x=normal(3, 4)),

@@ -1,10 +1,391 @@
-"""Fusing."""
+"""Pointwise steps, and the sums that end them, as single loops: each element is read once and written once.
 
+Which steps go together: those over elements of one shape, as long as none of them needs what another needs the loop for.
+A loop's dimensions are merged as far as all operands allow: operands that are broadcast are read by fewer indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy
+
+from ..kernels.fast import LARGE
+from ..ops.operation import OPS
+from ..ops.promote import F32, F64
+from .expressions import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
+from .simplify import needed
+from .tape import Step, Value
+
+BOOL = numpy.dtype(bool)
+#: Sums and means, which end a loop: over which dimensions, by the name of the operation.
+SUMS = frozenset({"sum_all", "mean_all", "sum_dim", "mean_dim", "sum_to_size"})
+MEANS = frozenset({"mean_all", "mean_dim"})
+#: How many elements or rows a thread adds up before it goes to double precision.
+STRETCH, FLUSH = 4096, 128
 
 
 class Loop:
-    source = ""
+    """Steps that are done element by element in one go.
 
-    def call(self, writer: Any) -> list[str]:
-        return []
+    ``shape``: that of the elements; ``reads`` and ``writes``: the arrays; ``source``: the loop as it is compiled.
+    """
+
+    effect = False
+
+    def __init__(self, steps: Sequence[Step], asked: set[Value]) -> None:
+        self.steps = list(steps)
+        made = {each for step in steps for each in step.results}
+        self.reads = list(dict.fromkeys(each for step in steps for each in step.values() if each not in made))
+        self.results = tuple(each for step in steps for each in step.results if each in asked)
+        self.shape = next(domain(step) for step in steps)
+        self.dtype = next(kind for step in steps if (kind := _float_of(step)) is not None)
+        self.op = _Name("loop of " + ", ".join(step.op.name for step in steps))
+        self.name, self.source = "", ""
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return int(numpy.prod(self.shape))
+
+    def values(self) -> Iterator[Value]:
+        """What it reads."""
+        return iter(self.reads)
+
+    def __repr__(self) -> str:
+        return f"{', '.join(each.name for each in self.results)} = {self.op.name}"
+
+
+class _Name:
+    def __init__(self, name: str) -> None:
+        self.name = self.shown = name
+
+
+def domain(step: Step) -> tuple[int, ...]:
+    """The shape over whose elements a step goes."""
+    if step.op.name in SUMS:
+        found: tuple[int, ...] = step.operands[0].shape
+        return found
+    return step.results[0].shape
+
+
+def in_order(value: Value) -> bool:
+    """Whether a value lies in memory row by row."""
+    expected = value.dtype.itemsize
+    for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def _float_of(step: Step) -> Any:
+    """The dtype in which a step calculates; None if it knows only truth values."""
+    kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
+    return kinds[0] if kinds else None
+
+
+def fusible(step: Step) -> bool:
+    """Whether a step can be part of a loop."""
+    name = step.op.name
+    if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
+        return False
+    values = [*step.values(), *step.results]
+    kinds = {each.dtype for each in values} - {BOOL}
+    if len(kinds) > 1 or not kinds <= {F32, F64} or not all(map(in_order, values)) or not any(step.values()):
+        return False
+    if any(each.__class__ is not Value and each.__class__ not in (int, float) for each in step.operands):
+        return False
+    if name in SUMS:
+        return _reduced(step) is not None
+    truths = TRUE_OF.get(name, ())
+    fits = all(
+        each.__class__ is not Value or (each.dtype == BOOL) == (place in truths)
+        for place, each in enumerate(step.operands)
+    )
+    if name in TRUTHS:
+        return fits and step.results[0].dtype == BOOL
+    if name == "mse_loss_backward":
+        fits = fits and step.params[0] in ("mean", "sum", "none")
+    if name == "pow_scalar":
+        fits = fits and step.params[0] in POWERS
+    known = name in EXPRESSIONS or name in LONGER
+    return known and name not in SLOW and fits and step.results[0].dtype != BOOL
+
+
+def cheap(step: Step) -> bool:
+    """Whether a loop does the step beside others at next to no cost."""
+    return (fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
+
+
+def _reduced(step: Step) -> tuple[bool, ...] | None:
+    """Which dimensions a sum adds up: all, the first or the last ones; None if it is another choice."""
+    (x,) = step.operands
+    if x.dtype == BOOL or step.results[0].dtype != x.dtype:
+        return None
+    rank = len(x.shape)
+    if step.op.name.endswith("_all"):
+        over = [True] * rank
+    elif step.op.name == "sum_to_size":
+        have = (1,) * (rank - len(step.params[0])) + tuple(step.params[0])
+        over = [a != b for a, b in zip(x.shape, have, strict=True)]
+    else:
+        dims = step.params[0]
+        dims = range(rank) if dims is None or dims == () else (dims,) if isinstance(dims, int) else dims
+        over = [False] * rank
+        for each in dims:
+            over[each] = True
+    over = [a or size == 1 for a, size in zip(over, x.shape, strict=True)] if any(over) else over
+    first = over.index(False) if False in over else rank
+    last = rank - over[::-1].index(False) if False in over else 0
+    if all(over) or (not any(over[first:]) and first) or (not any(over[:last]) and last < rank):
+        return tuple(over)
+    return None
+
+
+# --- Grouping -----------------------------------------------------------------------------------------------------------
+
+
+class _Group:
+    """Steps that are done together. ``needs``: the groups of which it reads something."""
+
+    def __init__(self, step: Step, open: bool) -> None:
+        self.steps, self.open = [step], open
+        self.needs: set[_Group] = set()
+
+    def reaches(self, other: _Group, but: _Group | None = None) -> bool:
+        """Whether this group needs ``other``, directly or not; not counting what it needs ``but`` for."""
+        seen: set[_Group] = set()
+        pending = [each for each in self.needs if each is not but]
+        while pending:
+            each = pending.pop()
+            if each is other:
+                return True
+            if each not in seen:
+                seen.add(each)
+                pending += each.needs
+        return False
+
+
+class Grouping:
+    """Steps put into groups, each group an order in which it can be done as one."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.groups: dict[_Group, None] = {}
+        self.maker: dict[Value, _Group] = {}
+        self.users: dict[Value, list[Step]] = {}
+        self.of: dict[Step, _Group] = {}
+        self.place = {step: index for index, step in enumerate(steps)}
+        effect = None
+        for step in steps:
+            group = self.of[step] = _Group(step, fusible(step))
+            self.groups[group] = None
+            group.needs |= {self.maker[each] for each in step.values() if each in self.maker}
+            if step.effect:  # one after the other, as they were recorded
+                group.needs |= {effect} if effect is not None else set()
+                effect = group
+            for value in step.values():
+                self.users.setdefault(value, []).append(step)
+            for value in step.results:
+                self.maker[value] = group
+            if group.open:
+                self.widen(step)
+
+    def widen(self, step: Step) -> None:
+        """Merge the group of a step with those that make or read what it reads, where that can be."""
+        near = [self.maker[each] for each in step.values() if each in self.maker]
+        near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
+        for each in dict.fromkeys(near):
+            own = self.of[step]
+            if each is not own and each in self.groups and self.fit(each, own):
+                self.merge(each, own)
+
+    def fit(self, one: _Group, other: _Group) -> bool:
+        """Whether two groups can be done as one."""
+        if not (one.open and other.open) or domain(one.steps[0]) != domain(other.steps[0]):
+            return False
+        steps = [*one.steps, *other.steps]
+        if len(steps) > MOST or len({_float_of(each) for each in steps} - {None}) > 1:
+            return False
+        ends = {value for each in steps if each.op.name in SUMS for value in each.results}
+        if any(value in ends for each in steps for value in each.values()):
+            return False
+        return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and segments(steps) is not None
+
+    def merge(self, one: _Group, other: _Group) -> None:
+        """Make ``one`` of both."""
+        one.steps = sorted([*one.steps, *other.steps], key=self.place.__getitem__)
+        one.needs = (one.needs | other.needs) - {one, other}
+        for step in other.steps:
+            self.of[step] = one
+            for value in step.results:
+                self.maker[value] = one
+        del self.groups[other]
+        for each in self.groups:
+            if other in each.needs:
+                each.needs = (each.needs - {other}) | ({one} if each is not one else set())
+
+    def sorted(self) -> list[list[Step]]:
+        """The groups, each after those that it needs."""
+        done: dict[_Group, None] = {}
+        order = {group: self.place[group.steps[0]] for group in self.groups}
+
+        def visit(group: _Group) -> None:
+            if group not in done:
+                for each in sorted(group.needs, key=order.__getitem__):
+                    visit(each)
+                done[group] = None
+
+        for each in self.groups:
+            visit(each)
+        return [each.steps for each in done]
+
+
+#: How many steps a loop has at most.
+MOST = 80
+
+
+# --- Dimensions ---------------------------------------------------------------------------------------------------------
+
+
+def _spread_over(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
+    """Along which dimensions of ``shape`` the elements of a value differ."""
+    have = (1,) * (len(shape) - len(value.shape)) + value.shape
+    return tuple(each != 1 for each in have)
+
+
+def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
+    """The merged dimensions of a loop over ``steps``: of each how many elements, and which dimensions it is made of.
+
+    None if there are more than three, or sums over what is not the first or the last of them.
+    """
+    shape = domain(steps[0])
+    every = [each for step in steps for each in step.operands if each.__class__ is Value]
+    patterns = {_spread_over(each, shape) for each in every}
+    sums = [over for step in steps if step.op.name in SUMS and (over := _reduced(step)) is not None]
+    patterns |= {tuple(not each for each in one) for one in sums}
+    found: list[list[int]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        if found and all(one[axis] == one[found[-1][-1]] for one in patterns):
+            found[-1].append(axis)
+        else:
+            found.append([axis])
+    merged = [(int(numpy.prod([shape[i] for i in axes])), tuple(axes)) for axes in found] or [(1, ())]
+    if len(merged) > 3 or (sums and len(merged) > 2):
+        return None
+    return merged
+
+
+def sum_over(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
+    """Which merged dimensions a sum adds up."""
+    over = _reduced(step)
+    assert over is not None
+    return tuple(all(over[i] for i in axes) for _, axes in merged)
+
+
+def seen_through(steps: Sequence[Step]) -> list[Step]:
+    """Steps whose operands are what views show, where a loop can read that in its own shape."""
+    shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the value, and in what shape its elements are read
+    found = []
+    for step in steps:
+        if step.op.name in VIEWS and in_order(step.operands[0]) and not step.effect:
+            base, shape = shows.get(step.operands[0], (step.operands[0], step.operands[0].shape))
+            result = step.results[0]
+            if step.op.name == "expand":
+                shows[result] = base, (1,) * (len(result.shape) - len(shape)) + shape
+            elif shape == step.operands[0].shape:
+                shows[result] = base, result.shape
+            elif all(each == 1 for each in shape):
+                shows[result] = base, (1,) * len(result.shape)
+        elif any(each in shows for each in step.values()) and domain_size(step) >= LEAST:
+            seen = [
+                shows[each][0].seen_as(shows[each][1]) if each.__class__ is Value and each in shows else each
+                for each in step.operands
+            ]
+            whole = step.op.name not in SUMS or seen[0].shape == step.operands[0].shape
+            made = Step(step.op, tuple(seen), step.params, step.results, step.several, step.line, step.effect)
+            found.append(made if whole and fusible(made) else step)
+            continue
+        found.append(step)
+    return found
+
+
+def lowered(steps: Sequence[Step]) -> list[Step]:
+    """Steps with what is a product and a sum, or a loss, as the steps that it is made of."""
+    found: list[Step] = []
+    for step in steps:
+        name, values = step.op.name, step.operands
+        usual = all(each.__class__ is Value and each.dtype in (F32, F64) for each in values)
+        if name == "addmm" and usual and tuple(step.params) == (1, 1) and step.results[0].size and not step.in_place:
+            product = step.results[0].like(step.results[0].shape)
+            found.append(Step(OPS["mm"], values[1:], (), (product,), False, step.line))
+            found.append(Step(OPS["add"], (product, values[0]), (1,), step.results, False, step.line))
+        elif (
+            name == "mse_loss_block"
+            and usual
+            and step.results[0].dtype == values[0].dtype
+            and values[0].size
+            and all(map(in_order, values))
+        ):
+            gap, square = values[0].like(values[0].shape), values[0].like(values[0].shape)
+            how = step.params[0]
+            result = step.results[0]
+            found.append(Step(OPS["sub"], values, (1,), (gap,), False, step.line))
+            found.append(Step(OPS["square"], (gap,), (), (result if how == "none" else square,), False, step.line))
+            if how != "none":
+                found.append(
+                    Step(OPS["mean_all" if how == "mean" else "sum_all"], (square,), (), (result,), False, step.line)
+                )
+        else:
+            found.append(step)
+    return found
+
+
+#: Views that a loop can look through.
+VIEWS = frozenset(
+    "expand view unsqueeze alias reshape_alias reshape_copy unsafe_view squeeze_all squeeze_dim squeeze_dims".split()  # noqa: SIM905
+)
+
+
+def fused(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
+    """The program with loops in the place of what can be done in one."""
+    groups = Grouping(seen_through(lowered(steps))).sorted()
+    users: dict[Value, int] = {}
+    for group in groups:
+        for value in {value for step in group for value in step.values()}:
+            users[value] = users.get(value, 0) + 1
+    found: list[Any] = []
+    for group in groups:
+        inside = {value for step in group for value in step.results}
+        used_inside = {value for step in group for value in step.values()} & inside
+        asked = {value for value in inside if value in outputs or users.get(value, 0) > (value in used_inside)}
+        if fusible(group[0]) and worth(group):
+            found.append(Loop(group, asked))
+        else:
+            found += group
+    return needed(found, [each for each in outputs if each is not None])
+
+
+#: Elements for which it is not worth to compile a loop.
+LEAST = 64
+
+
+def worth(group: Sequence[Step]) -> bool:
+    """Whether a loop of its own is faster than what NumPy, or the operation's own loop, does."""
+    if domain_size(group[0]) < LEAST:
+        return False
+    if len(group) == 1:
+        step = group[0]
+        if any(each.__class__ is Value and each.base is not None for each in step.operands):
+            return True
+        return step.op.name not in SUMS and domain_size(step) >= LARGE
+    return True
+
+
+def domain_size(step: Step) -> int:
+    """Over how many elements a step goes."""
+    return int(numpy.prod(domain(step)))

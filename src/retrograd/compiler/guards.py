@@ -19,6 +19,7 @@ from ..core.tensor import Tensor
 from ..core.where import MARK
 from ..nn import Module
 from ..ops.nodes import compiled
+from ..optim import Optimizer
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
 #: How deep objects are looked into, and how many elements of a list.
@@ -34,6 +35,7 @@ class Guards:
         self.tensors: dict[int, str] = {}  # those that are guarded, by identity: their names in the text
         self.seen: dict[Any, Any] = {}
         self.kept: list[Any] = []
+        self.optimizers: list[Any] = []
         self.unfit: str | None = None  # what can not be guarded
 
     def constant(self, thing: Any) -> str:
@@ -133,6 +135,8 @@ class Guards:
             self.thing(value.__self__, depth)
         elif isinstance(value, Module):
             self.module(value, depth)
+        elif isinstance(value, Optimizer):
+            self.optimizers.append(value)
         elif kind in (list, tuple):
             name = self.constant(value)
             if kind is list:
@@ -180,7 +184,7 @@ class Guards:
                     for each in names & vars(value).keys():
                         if not isinstance(vars(value)[each], (ModuleType, type)):
                             self.held(f"{inner}[{each!r}]", vars(value)[each], depth + 1)
-            elif getattr(value, "__globals__", {}).get(MARK) is None and not isinstance(value, type):
+            elif not isinstance(value, type) and not (isinstance(value, FunctionType) and MARK in value.__globals__):
                 self.held(f"{where}[{name!r}]", value, depth + 1)
 
     def module(self, value: Module, depth: int) -> None:

@@ -6,18 +6,20 @@ call (dtypes, numbers in the right precision) is decided here once. A name is fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
 
 from ..core import dtypes
 from ..core.tensor import wrap
+from ..kernels import fast
 from ..ops.calls import _cast, _retype, run
 from ..ops.generate import ufunc_of
 from ..ops.nodes import compiled
 from ..ops.promote import F32, common_dtype
-from .fuse import Loop
+from .fuse import Loop, fused, in_order
+from .loops import called
 from .tape import Step, Value, shown
 
 
@@ -26,7 +28,13 @@ class Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.space: dict[str, Any] = {"np": numpy, "asarray": numpy.asarray, "ndarray": numpy.ndarray, "__name__": None}
+        self.space: dict[str, Any] = {
+            "np": numpy,
+            "asarray": numpy.asarray,
+            "empty": numpy.empty,
+            "ndarray": numpy.ndarray,
+            "__name__": None,
+        }
         self._named: dict[int, str] = {}
         self._kept: list[Any] = []
         self._numbers: dict[Any, Any] = {}
@@ -50,6 +58,10 @@ class Writer:
             self._numbers[key] = _cast(numpy, value, dtype)
         return self.name(self._numbers[key], f"number_{_short(value)}")
 
+    def memory(self, value: Value) -> str:
+        """New memory for a value."""
+        return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
+
     def literal(self, value: Any) -> str:
         """A parameter, written out where that can be read."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
@@ -67,7 +79,8 @@ class Program:
     """
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
-        self.title, self.inputs, self.steps, self.outputs = title, tuple(inputs), list(steps), tuple(outputs)
+        self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
+        self.steps: list[Any] = fused(steps, self.outputs) if fast.available() else list(steps)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:
@@ -117,7 +130,7 @@ def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
 def _written(writer: Writer, step: Any) -> list[str]:
     """The lines of a step."""
     if isinstance(step, Loop):
-        return step.call(writer)
+        return called(step, writer)
     made = ", ".join(each.name for each in step.results) + "," * step.several
     comment = f"  # {list(step.results[0].shape)}"
     return [f"{made} = {_expression(writer, step)}{comment}"]
@@ -126,6 +139,8 @@ def _written(writer: Writer, step: Any) -> list[str]:
 def _expression(writer: Writer, step: Step) -> str:
     """What a step computes."""
     op = step.op
+    if op.name in WRITTEN and (text := WRITTEN[op.name](step)) is not None:
+        return text
     operands, target = (_brought_together(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
     params = [writer.literal(each) for each in step.params]
     short = op.opmath and any(each.dtype in dtypes.SHORT for each in step.values())
@@ -156,6 +171,30 @@ def _expression(writer: Writer, step: Step) -> str:
     return f"asarray({text})" if whole else text
 
 
+def _plain(step: Step) -> bool:
+    return all(each.__class__ is Value and each.dtype in (F32, numpy.dtype(numpy.float64)) for each in step.operands)
+
+
+def _product(step: Step) -> str | None:
+    a, b = step.operands
+    return f"{a.name}.dot({b.name})" if _plain(step) and a.dtype == b.dtype and a.size and b.size else None
+
+
+def _turned(step: Step) -> str | None:
+    rank = len(step.operands[0].shape)
+    both = step.op.name != "transpose" or {each % rank for each in step.params} == {0, 1}
+    return f"{step.operands[0].name}.T" if rank == 2 and both else None
+
+
+def _reshaped(step: Step) -> str | None:
+    return f"{step.operands[0].name}.reshape({step.results[0].shape})" if in_order(step.operands[0]) else None
+
+
+#: How NumPy's own way to do a step is written, where that is shorter than the kernel's.
+WRITTEN: dict[str, Callable[[Step], str | None]] = {
+    "mm": _product, "t": _turned, "transpose": _turned, "view": _reshaped, "unsqueeze": _reshaped,
+    "reshape_alias": _reshaped, "unsafe_view": _reshaped, "alias": lambda step: f"{step.operands[0].name}.view()",
+}  # fmt: skip
 _USUAL = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
 
 

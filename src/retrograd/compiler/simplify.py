@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .tape import Step, Value
@@ -59,7 +59,7 @@ def _operand_key(each: Any) -> Any:
     return each
 
 
-def needed(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
+def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
     """The steps on which ``outputs`` depend, and those that have effects."""
     wanted = set(outputs)
     kept = []
@@ -68,3 +68,38 @@ def needed(steps: Sequence[Step], outputs: Iterable[Value]) -> list[Step]:
             kept.append(step)
             wanted.update(step.values())
     return kept[::-1]
+
+
+def recomputed(
+    forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
+) -> list[Step]:
+    """The steps that the backward program had better do again than have their results kept: less is written and read.
+
+    ``at_hand``: values that are there anyway; ``cheap``: whether a step costs next to nothing in a loop.
+    """
+    maker = {value: step for step in forward for value in step.results}
+    there = set(at_hand)
+    ends = {value for step in backward if not cheap(step) for value in step.values()}
+
+    def again(value: Value) -> bool:
+        return value in maker and value not in there and cheap(maker[value])
+
+    used = dict.fromkeys(value for step in backward for value in step.values() if value in maker)
+    kept = {value for value in used if value not in there and (value in ends or not again(value))}
+    there |= kept
+    wanted = [value for value in used if value not in there]
+    found: set[Step] = set()
+    leaves: set[Value] = set()
+    pending = list(wanted)
+    while pending:
+        value = pending.pop()
+        if value in there or value.kind != "result":
+            continue
+        if not again(value):
+            leaves.add(value)
+        elif maker[value] not in found:
+            found.add(maker[value])
+            pending += maker[value].values()
+    if sum(each.size for each in leaves) > sum(each.size for each in wanted):
+        return []
+    return [step for step in forward if step in found]

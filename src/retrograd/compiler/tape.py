@@ -7,31 +7,38 @@ out, shared, moved and fused by looking at nothing but who uses what.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 #: What a value is: given with each call, the same array in every call, or what a step makes.
 INPUT, CONSTANT, RESULT = "input", "constant", "result"
 
 
+_more = count(100000)
+
+
 class Value:
     """One array of the program: of what shape and dtype, and where it comes from.
 
     ``array``: of a constant, its numbers. ``root``: the value in whose memory it lies, itself if in its own. ``graded``:
-    whether gradients flow through it.
+    whether gradients flow through it. ``base``: of what only shows another value in another shape, that value.
     """
 
-    __slots__ = ("array", "dtype", "graded", "kind", "number", "root", "shape", "strides")
+    __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
 
     def __init__(self, number: int, kind: str, array: Any, graded: bool = False) -> None:
         self.number, self.kind, self.graded = number, kind, graded
         self.shape: tuple[int, ...] = array.shape
         self.dtype, self.strides = array.dtype, array.strides
         self.root = self
+        self.base: Value | None = None
         self.array = array if kind is CONSTANT else None
 
     @property
     def name(self) -> str:
         """Its name in what is written."""
+        if self.base is not None:
+            return self.base.name
         return f"{'x' if self.kind is INPUT else 'c' if self.kind is CONSTANT else 'v'}{self.number}"
 
     @property
@@ -41,6 +48,21 @@ class Value:
         for each in self.shape:
             count *= each
         return count
+
+    def seen_as(self, shape: tuple[int, ...]) -> Value:
+        """The same elements in another shape, or as many of them as are different ones."""
+        made = Value(self.number, self.kind, self, self.graded)
+        made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
+        return made
+
+    def like(self, shape: tuple[int, ...]) -> Value:
+        """A new value of this dtype, row by row in memory of its own."""
+        made = Value(next(_more), RESULT, self, self.graded)
+        made.shape, found = shape, [self.dtype.itemsize]
+        for size in shape[:0:-1]:
+            found.append(found[-1] * size)
+        made.strides = tuple(found[::-1]) if shape else ()
+        return made
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
@@ -65,7 +87,7 @@ class Step:
 
     def values(self) -> Iterator[Value]:
         """The operands that are values."""
-        return (each for each in self.operands if each.__class__ is Value)
+        return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
         given = [each.name if each.__class__ is Value else repr(each) for each in self.operands]

@@ -22,7 +22,7 @@ from ..kernels import indexing
 from ..ops.calls import apply, modify
 from ..ops.drop import _factor
 from ..ops.index import MASKS
-from ..ops.interpret import Run, Transformed, stand
+from ..ops.interpret import Run, Transformed, runs, stand
 from ..ops.operation import TENSORS
 from ..ops.random import default_generator
 from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
@@ -206,8 +206,13 @@ class Trace(Run):
     strict = False
     size = 1
 
-    def __init__(self, fullgraph: bool = False) -> None:
+    def __init__(self, fullgraph: bool = False, optimizers: Sequence[Any] = (), sweep: Any = None) -> None:
         super().__init__()
+        self.optimizers, self.sweep = optimizers, sweep
+        self.events: list[tuple[Any, ...]] = []  # what is done to gradients and by optimisers, in order
+        self.arrived: list[tuple[Tensor, Value]] = []  # leaves, and what a backward pass has added to their gradients
+        self.swept: list[Value] = []  # from where
+        self.versions: dict[int, int] = {}  # of the tensors that are used, when they were met first
         self.tape = Tape()
         self.fullgraph = fullgraph
         self.reason: str | None = None
@@ -226,22 +231,87 @@ class Trace(Run):
     def __enter__(self) -> Any:
         self.position = _drawn()
         overriding.enter(self)
+        for each in self.optimizers:
+            for name in ("step", "zero_grad"):
+                vars(each)[name] = self._acting(each, name, vars(each).get(name))
+            if "_step_watched" in vars(each) and each._step_watched is vars(each)["step"].before:
+                each._step_watched = vars(each)["step"]
         return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
+        for each in self.optimizers:
+            if "_step_watched" in vars(each) and each._step_watched is vars(each)["step"]:
+                each._step_watched = vars(each)["step"].before
+            for name in ("step", "zero_grad"):
+                before = vars(each).pop(name).before
+                if before is not None:
+                    vars(each)[name] = before
         overriding.leave(True)
+
+    def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
+        """What stands for a method of an optimiser while it is recorded: the call is done, and done again by replays."""
+        plain = getattr(optimizer, name)
+
+        def act(*args: Any, **kwargs: Any) -> Any:
+            if args[: name == "step"] or "closure" in kwargs:
+                self.give_up("an optimiser's step with a closure")
+            if self.reason is None:
+                self.events.append((name, optimizer, args, kwargs))
+            quiet, self.quiet = self.quiet, True
+            try:
+                with overriding.switched(overriding.NOBODY):
+                    return plain(*args, **kwargs)
+            finally:
+                self.quiet = quiet
+
+        vars(act)["before"] = before
+        return act
+
+    def stepped(self) -> bool:
+        """Whether parameters are no longer what they were when the call began."""
+        return any(each[0] == "step" for each in self.events)
+
+    def changed(self) -> str | None:
+        """A reason, if a tensor has been modified by what was not recorded."""
+        held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
+        known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
+        known |= held if self.stepped() else set()
+        for x, _ in self.inputs.values():
+            cell = x._cell
+            if cell is not None and id(x) not in known and cell[0] != self.versions[id(x)]:
+                return "modifies a tensor in a way that is not recorded"
+        return None
+
+    def _backward(self, loss: Any) -> None:
+        """A backward pass within the call: it is done, and its gradients are recorded."""
+        leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
+        if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
+            self.give_up("backward() beyond the compiled function, or for the second time")
+        elif any(x._node.hooks is not None for x, _ in leaves):
+            self.give_up("backward() to tensors with hooks")
+        elif loss._value.size != 1 or self.stepped():
+            self.give_up("backward() of several numbers, or after a step")
+        if self.reason is None:
+            found = self.sweep(self, loss._value, [value for _, value in leaves])
+            self.arrived = [(x, grad) for (x, _), grad in zip(leaves, found, strict=True) if grad is not None]
+            self.swept.append(loss._value)
+            self.events.append(("backward",))
+        loss._inner.backward()
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
         """Record in this block what is done with traced tensors, though public functions do not hand themselves over."""
-        Run.__enter__(self)
+        inside = any(each is self for each in runs())
+        if not inside:
+            Run.__enter__(self)
         self.quiet = True
         try:
             yield
         finally:
             self.quiet = False
-            Run.__exit__(self)
+            if not inside:
+                Run.__exit__(self)
 
     def give_up(self, reason: str) -> None:
         """Record no further; the call goes on in the eager library."""
@@ -276,6 +346,7 @@ class Trace(Run):
         found = self.stands.get(id(x))
         if found is None:
             value = self.tape.value(INPUT, x._array, x.requires_grad)
+            self.versions[id(x)] = 0 if x._cell is None else x._cell[0]
             self.inputs[id(x)] = x, value
             found = self.stands[id(x)] = self.traced(x, value)
         return found
@@ -289,7 +360,8 @@ class Trace(Run):
 
     def detached(self, x: Traced) -> Any:
         """``x`` outside the graph: the same memory, another value."""
-        inner = x._inner.detach()
+        with overriding.switched(overriding.NOBODY):
+            inner = x._inner.detach()
         if self.reason is not None:
             return inner
         return self.noted(TENSORS.alias.op, (x,), (), inner)
@@ -320,6 +392,11 @@ class Trace(Run):
         name = _name_of(func)
         if name in FACTS:
             return func(*args, **kwargs)
+        if name == "backward" and args[0].__class__ is Traced and not any(args[1:]) and not any(kwargs.values()):
+            return self._backward(args[0])
+        if name == "grad" and len(args) == 2 and args[1] is None and func.__name__ == "__set__":
+            self.events.append(("clear", self.taken(args[0])._inner))
+            return func(*self.plain(args))
         if (reason := self._refused(func, name, args, kwargs)) is not None:
             self.give_up(reason)
             return func(*self.plain(args), **self.plain(kwargs))
@@ -390,7 +467,7 @@ class Trace(Run):
             return None
         factor = _factor(input._inner, p, False)
         self.position = _drawn()
-        step = self.noted(DROP, (input.detach(),), (p,), factor)
+        step = self.noted(DROP, (input,), (p,), factor)
         return TENSORS.mul(input, step)
 
     # -- Blocks
@@ -408,6 +485,8 @@ class Trace(Run):
         return self._modified(op, tensors, params, inner, operands)
 
     def _unsuitable(self, op: Any, tensors: Any, params: Any, in_place: bool) -> str | None:
+        if self.stepped() and op.name != "alias":
+            return "computes after an optimiser's step"
         if op.name in DYNAMIC:
             return f"{op.shown} gives as many elements as the numbers say"
         for each in tensors:

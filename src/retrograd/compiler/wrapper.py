@@ -7,32 +7,39 @@ replayed call is one node, ``CompiledFunctionBackward``.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
+from numpy import ndarray
 
 from ..core import dtypes, overriding, where
+from ..core.engine import _accumulate
 from ..core.modes import in_inference, put_back, recording, set_recording
 from ..core.node import Node, Output, next_number
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.tree import tree_flatten
 from ..core.views import current, freed, stale
+from ..kernels import fast
 from ..nn import Module
 from ..ops.calls import apply
 from ..ops.interpret import runs
 from ..ops.nodes import compiled
 from .adjoint import differentiate
+from .fuse import cheap, lowered, seen_through
 from .guards import Guards, assigns
 from .replay import Program
-from .simplify import needed, shared
-from .tape import CONSTANT, INPUT, Value
+from .simplify import needed, recomputed, shared
+from .tape import CONSTANT, INPUT, RESULT, Value
 from .tracing import Trace, Traced, Unrecorded
 
 #: How many recordings a function has at most; what none of them holds for is then left to the eager library.
 MOST = 8
+#: Whether a replay that fails is an error (for tests); else the eager library says what is wrong with the call.
+strict = False
 #: What only Python can do: a function that calls it is run as it is.
 SPEAKING = frozenset({print, input, open, breakpoint})
 
@@ -66,7 +73,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
                 try:
                     return each.call(args, kwargs)
                 except Exception:
-                    if each.touches:
+                    if each.touches or strict:
                         raise
                     return function(*args, **kwargs)  # which says what is wrong
         return held.missed(args, kwargs)
@@ -96,7 +103,7 @@ class Compiled:
     def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
         """Run a call and record it: what it gives, and the recording."""
         guards, start = _guards_for(self.function, args, kwargs)
-        trace = Trace(self.fullgraph)
+        trace = Trace(self.fullgraph, guards.optimizers, _swept)
         with trace, _Watching(trace, guards):
             result = self.function(*args, **kwargs)
         result, plan = _planned(trace, guards, result)
@@ -197,6 +204,8 @@ class _Watching:
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
         """Python's profiler hook."""
+        if event == "call" and frame.f_code.co_filename.startswith(_CHANGING) and not self.trace.quiet:
+            self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
             return
         if event == "c_call":
@@ -223,13 +232,30 @@ def _of_user(frame: Any) -> bool:
     space = frame.f_globals
     if where.MARK in space or str(space.get("__name__")).partition(".")[0] in where.OTHERS:
         return False
-    while frame is not None and not str(frame.f_globals.get("__name__")).startswith("importlib"):
-        frame = frame.f_back
-    return frame is None  # not what runs because something is imported
+    while (frame := frame.f_back) is not None:
+        ours = where.MARK in frame.f_globals and not frame.f_code.co_filename.startswith(_THROUGH)
+        if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
+            return False  # what the package calls, or what runs because something is imported
+    return True
+
+
+#: The parts of the package that call what is the user's.
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+#: Those that keep something for the next call.
+_CHANGING = tuple(os.path.join(_PACKAGE, *each) for each in (("optim",), ("amp", "grad_scaler"), ("utils", "data")))
+_THROUGH = tuple(os.path.join(_PACKAGE, each) for each in ("nn", "compiler"))
 
 
 def _speaking() -> frozenset[Any]:
     return SPEAKING
+
+
+def _swept(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
+    """The gradients of ``leaves`` for a backward pass from ``loss`` within the call, appended to the tape."""
+    sample = wrap(numpy.ones(loss.shape, loss.dtype))
+    value = trace.tape.value(CONSTANT, sample._array)
+    found = differentiate(trace, [loss], [trace.traced(sample, value)], leaves)
+    return [None if each is None else each._value for each in found]
 
 
 # -- From a recording to programs ------------------------------------------------------------------------------------------
@@ -261,6 +287,8 @@ def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
     """Why the results of a call can not be given anew."""
     roots: set[Value] = set()
     seen: set[Value] = set()
+    if (changed := trace.changed()) is not None:
+        return changed
     for x, _ in trace.inputs.values():
         if id(x) not in guards.tensors:
             return "uses a tensor that no argument, closure, global name or module holds"
@@ -302,7 +330,9 @@ class Plan:
         """Append the derivative to the tape."""
         trace = self.trace
         graded = [each for each in self.outs if each.graded]
-        if not graded:
+        if trace.arrived and any(each not in trace.swept for each in graded):
+            trace.reason = "gives tensors that require gradients after a backward pass"
+        if not graded or trace.arrived:
             return
         self.sources = [(x, value) for x, value in trace.inputs.values() if value.graded]
         given = []
@@ -350,20 +380,27 @@ class Plan:
         asked = [each for each in self.found if each is not None]
         steps, instead = shared(steps, [*self.outs, *written])
         self.found = [instead.get(each, each) if each is not None else None for each in self.found]
+        self.arrived = [(x, instead.get(each, each)) for x, each in self.trace.arrived]
         split = {id(each) for each in self.trace.tape.steps[: self.length]}
         forward = [each for each in steps if id(each) in split]
         asked = [each for each in self.found if each is not None]
         backward = needed([each for each in steps if id(each) not in split and not each.effect], asked)
+        plain = forward
+        if fast.available():
+            forward, backward = seen_through(lowered(forward)), seen_through(lowered(backward))
+            backward = recomputed(forward, backward, self.outs, cheap) + backward
         made_there = {each for step in backward for each in step.results}
         own = {*self.grads, *made_there}
         used = [*(each for step in backward for each in step.values()), *asked]
         used += [value for step in forward if step.effect for value in step.results] if self.grads else []
         self.saved = list(dict.fromkeys(each for each in used if each not in own and each.kind is not CONSTANT))
-        self.forward = forward = needed(forward, [*self.outs, *written, *self.saved])
+        done = [*self.outs, *written, *self.saved, *(value for _, value in self.arrived)]
+        forward, self.forward = needed(forward, done), needed(plain, [*self.outs, *self.saved])
         inputs = [value for _, value in self.trace.inputs.values()]
-        results = [*self.outs, *written, *(each for each in self.saved if each.kind is not INPUT)]
+        self.swept = list(dict.fromkeys(value for _, value in self.arrived))
+        results = [*self.outs, *written, *self.swept, *(each for each in self.saved if each.kind is not INPUT)]
         made.tape = self.trace.tape
-        made.touches = bool(self.writes) or any(each.effect for each in forward)
+        made.touches = bool(self.writes or self.trace.events) or any(each.effect for each in forward)
         made.forward = Program("forward", inputs, forward, results)
         if self.grads:
             made.backward = Program("backward", [*self.grads, *self.saved], backward, self.found)
@@ -393,6 +430,7 @@ class Plan:
         made_names = [
             *(each.name for each in self.outs),
             *(f"w{i}" for i in range(len(self.writes))),
+            *(f"g{i}" for i in range(len(self.swept))),
             *(f"s{each.name}" for each in kept),
         ]
         if made_names:
@@ -403,6 +441,7 @@ class Plan:
         for moved in self.trace.bumped:
             space[f"moved{len(space)}"] = moved
             lines.append(f"    bump(moved{len(space) - 1})")
+        lines += self.acted(space)
         for each in self.outs:
             name = f"y{each.number}"
             array = f"{each.name}.copy()" if each.root.kind is CONSTANT else each.name
@@ -411,6 +450,9 @@ class Plan:
                       f"    {name}._count = {'()' if in_inference() else None}"]  # fmt: skip
         if self.grads:
             lines += self.noted(space, made)
+        elif self.trace.arrived:
+            space["spent"] = _spent
+            lines += [f"    y{each.number}._node = spent({each.name})" for each in self.outs if each.graded]
         lines.append(f"    return {self.structure(space)}")
         made.entry = "\n".join(lines)
         return compiled("<compiled call>", lines, space, "call")
@@ -449,6 +491,27 @@ class Plan:
                 lines.append(f"    y{each.number}._node = Output(node, {position}, {each.shape}, dtype{position})")
         return lines
 
+    def acted(self, space: dict[str, Any]) -> list[str]:
+        """Lines that do what the call does to gradients and by optimisers, in its order."""
+        lines: list[str] = []
+        space["accumulate"] = _accumulate
+        given: set[Value] = set()
+        for kind, *rest in self.trace.events:
+            if kind == "backward":
+                for x, value in self.arrived:
+                    name, at = self.guards.tensors[id(x)], self.swept.index(value)
+                    own = value.root is value and value.kind is RESULT and value not in given and value not in self.outs
+                    given.add(value)
+                    lines.append(f"    accumulate({name}._node, {name}, g{at}, {own}, False)")
+            elif kind == "clear":
+                lines.append(f"    {self.guards.tensors[id(rest[0])]}._grad = None")
+            else:
+                actor, args, kwargs = rest
+                name = f"actor{len(space)}"
+                space.update({name: actor, f"{name}_args": args, f"{name}_kwargs": kwargs})
+                lines.append(f"    {name}.{kind}(*{name}_args, **{name}_kwargs)")
+        return lines
+
     def structure(self, space: dict[str, Any]) -> str:
         """The text of what is given."""
         parts = []
@@ -478,6 +541,35 @@ def _bump(x: Tensor) -> None:
         cell[1] = where.caller()
 
 
+def _spent(array: Any) -> Node:
+    """The node of a result whose backward pass has been."""
+    node: Any = new(_Spent)
+    node.edges, node.number, node.hooks = (), next_number(), None
+    node.shape, node.dtype = array.shape, array.dtype
+    node.code, node.instruction = where.caller()
+    return node
+
+
+class _Spent(Node):
+    """The node of a result whose backward pass has been, within the call."""
+
+    __slots__ = ()
+    __module__ = "builtins"
+
+    def vjp(self, grad: Any, edges: Any, keep: bool) -> Any:
+        raise freed(self)
+
+    vjp_recorded = vjp
+
+
+_Spent.__name__ = _Spent.__qualname__ = "CompiledFunctionBackward"
+
+
+def row_by_row(array: Any) -> Any:
+    """A gradient as programs expect it."""
+    return numpy.array(array, order="C")
+
+
 class CompiledNode(Node):
     """The node of a replayed call. Its vjp is the program backwards; recorded, the call is done again by operations."""
 
@@ -496,6 +588,7 @@ class CompiledNode(Node):
         grads = (grad,) if self.single else [
             numpy.zeros(*form) if each is None else each for each, form in zip(grad, self.forms, strict=True)
         ]  # fmt: skip
+        grads = [each if each.__class__ is ndarray and each.flags.carray else row_by_row(each) for each in grads]
         found = self.program.run(*grads, *saved)
         if not keep:
             self.saved = self.given = None

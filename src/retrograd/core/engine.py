@@ -222,15 +222,24 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> N
     if held is None:
         pending[edge] = arrived
         return
-    # 3 references: ours, the dictionary's, the argument of the call. A view would hold its base, too.
+    # References: ours, the dictionary's, the argument of the call. A view would hold its base, too.
     if held.__class__ is numpy.ndarray and (
-        edge in owned or (held.base is None and sys.getrefcount(held) <= 3 and held.flags.writeable)
+        edge in owned or (held.base is None and sys.getrefcount(held) <= _HELD and held.flags.writeable)
     ):
         owned.add(edge)
         _add_to(held, arrived)
         return
     pending[edge] = _sum(held, arrived)
     owned.add(edge)
+
+
+def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
+    """How many references :func:`_add` counts on a gradient that only the sweep holds (it depends on Python's version)."""
+    held = pending[edge]
+    return sys.getrefcount(held)
+
+
+_HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
 def _serve(

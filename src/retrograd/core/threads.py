@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,59 @@ def limit() -> int:
     if not _chosen:
         _chosen["count"] = get_num_threads()
     return _chosen["count"]
+
+
+@cache
+def gemm(kind: str) -> int:
+    """Where NumPy's BLAS has its product of matrices of float32 (``f``) or float64 (``d``); 0 if it can not be found.
+
+    Only of a library that can be told how many threads to use, as the function is for those who use it in their own.
+    """
+    if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
+        return 0
+    letter = {"f": "s", "d": "d"}[kind]
+    for path in _places(LINKED[0]):
+        with suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in (f"scipy_{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_64_", f"{letter}gemm_"):
+                if hasattr(library, name):
+                    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return 0
+
+
+class _Alone:
+    """While this lasts NumPy's BLAS works on the thread that asks it; the last one to leave puts back what the first found."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        """Nobody is inside: a child process has no other threads."""
+        self.lock, self.inside, self.before = threading.Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        control = _control(LINKED[0])
+        if control is None:
+            return
+        with self.lock:
+            if not self.inside:
+                self.before = int(control[0]())
+                control[1](1)
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        control = _control(LINKED[0])
+        if control is None:
+            return
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                control[1](self.before)
+
+
+ALONE = _Alone()
 
 
 def get_num_interop_threads() -> int:

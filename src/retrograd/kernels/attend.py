@@ -10,8 +10,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
+
 from . import looped
 from .layout import widened
+from .products import product
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
@@ -67,7 +70,8 @@ class _Work:
         memory = self.memory.get(name)
         if memory is None or memory.size < math.prod(shape):
             memory = self.memory[name] = self.np.empty(math.prod(shape), a.dtype)
-        return self.np.matmul(a, b, out=memory[: math.prod(shape)].reshape(shape))
+        out = memory[: math.prod(shape)].reshape(shape)
+        return product(a, b, out) if self.np is numpy else self.np.matmul(a, b, out=out)
 
     def first(self, rows: slice) -> int:
         """The first of a block's rows, from which it follows what they see; -1 if they see all."""

@@ -37,7 +37,7 @@ WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
 #: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
 #: (Note [Two teams of threads] in ``core/waiting.py``) they look less often.
-PATIENCE = "5000" if waiting.SHORT else "1000"
+PATIENCE = "20000" if waiting.SHORT else "1000"
 
 
 @cache

@@ -142,14 +142,18 @@ def input_of(
         return None
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = numpy.empty((form.batch, form.channels, *form.space), y.dtype), _contiguous(y, form.out)
+    turned = _grouped(w, form).swapaxes(1, 2)
     if form.direct():
-        looped_windows().direct_input(
-            y, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), form.how, x
-        )
+        padding = tuple(d * (k - 1) - p for d, k, p in zip(form.dilation, form.kernel, form.padding, strict=True))
+        if form.stride == (1, 1) and min(padding) >= 0:
+            back = numpy.ascontiguousarray(turned[..., ::-1, ::-1]).reshape(form.channels, form.single, *form.kernel)
+            looped_windows().direct(y, back, (1, 1, *padding, *form.dilation), x)
+        else:
+            kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
+            looped_windows().direct_input(y, kernel, form.how, x)
         if bias is not None:
             x += bias.reshape(-1, 1, 1)
         return x.reshape(shape)
-    turned = _grouped(w, form).swapaxes(1, 2)
     for row, rows, high, tall, down, above in _phases(form, 0):
         for column, columns, broad, wide, apart, before in _phases(form, 1):
             where = (row, form.stride[0], column, form.stride[1])

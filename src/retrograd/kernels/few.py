@@ -22,7 +22,7 @@ LONG, MANY = 16, 1024  # elements of a row, and of all rows, up to which these a
 TAME, TAME64 = 40.0**2, 600.0**2
 #: By the length of a row, the matrices that put its sum, or mean, at every place of it.
 SUMS, WIDE_SUMS = ([numpy.ones((n, n), kind) for n in range(LONG + 1)] for kind in (F32, F64))
-MEANS = [numpy.full((n, n), 1 / max(n, 1), F32) for n in range(LONG + 1)]
+MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LONG + 1)] for kind in (F32, F64))
 
 
 def _length(x: Any, axis: int) -> int:
@@ -59,13 +59,15 @@ def log_softmax(x: Any, axis: int) -> Any:
     return numpy.subtract(wide, numpy.log(whole, whole), wide).astype(F32)
 
 
-def squares(x: Any, axis: int, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean."""
+def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
+    """The sums along an axis of the squared distances from the mean, in double precision, divided by ``left``."""
     if not (size := _length(x, axis)):
         return None
-    gap = numpy.subtract(x, x.dot(MEANS[size]) if axis else MEANS[size].dot(x))
+    gap = x.astype(F64)
+    numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if axis else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
-    found = gap.dot(ONES[F32][size]) if axis else ONES[F32][size].dot(gap)
+    found = gap.dot(ONES[F64][size]) if axis else ONES[F64][size].dot(gap)
+    found = numpy.divide(found, left).astype(F32)
     return found if not keepdims else found.reshape(-1, 1) if axis else found.reshape(1, -1)
 
 
@@ -149,6 +151,50 @@ def chosen(x: Any, target: Any, ignored: int) -> Any:
     return x.take(_starts(rows, size) + target).dot(ONES[F32][rows])
 
 
+def extreme(x: Any, dim: Any, largest: bool) -> Any:
+    """The largest or smallest elements along the second axis of two (a nan if there is one)."""
+    if dim.__class__ is not int or dim not in (1, -1) or not (size := _length(x, 1)) or not x.flags.c_contiguous:
+        return None
+    return x.take(_starts(len(x), size) + (x.argmax(1) if largest else x.argmin(1)))
+
+
+@lru_cache(maxsize=64)
+def _outside(name: str, shape: tuple[int, ...], diagonal: int) -> Any:
+    return numpy.flatnonzero(getattr(numpy, name)(numpy.ones(shape, bool), diagonal) == 0)
+
+
+def triangle(name: str, x: Any, diagonal: int) -> Any:
+    """The part of each matrix above (``"triu"``) or below a diagonal, zeros elsewhere."""
+    if x.__class__ is not ndarray or x.size > MANY:
+        return None
+    out = x.copy()
+    out.put(_outside(name, x.shape, diagonal), 0)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _offsets(rows: int, size: int, each: int) -> Any:
+    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
+
+
+def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
+    """The first ``count`` elements in order along the last dimension of one or two, and their indices.
+
+    Equal ones keep their order. None for what is not finite, of which NumPy's order is another.
+    """
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
+        return None
+    flat = x.ravel()
+    if x.ndim > 2 or not flat.dot(flat) < numpy.inf:
+        return None
+    order = (numpy.negative(x) if largest else x).argsort(-1, "stable")
+    if x.ndim == 1:
+        found = order[:count].copy()
+        return flat.take(found), found
+    found = order[:, :count].copy()
+    return flat.take(_offsets(len(x), x.shape[1], count) + found), found
+
+
 # -- Windows ---------------------------------------------------------------------------------------------------------
 
 
@@ -192,11 +238,6 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
     if bias is not None:
         numpy.add(found, bias.reshape(-1, 1), found)
     return found.reshape(shape)
-
-
-@lru_cache(maxsize=64)
-def _offsets(rows: int, size: int, each: int) -> Any:
-    return numpy.arange(0, rows * size, size)[:, None].repeat(each, 1)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ import numpy
 
 from ..core.dtypes import unsupported
 from . import looped
-from .picking import grid, same_around, taken_along
+from .picking import FEW, grid, put_along, same_around, taken_along
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -151,7 +151,10 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     if x.ndim == 0:
         x[...] = values.reshape(-1)[-1]
         return x
-    x[grid(np, index, dim)] = _cut(values, index)
+    if x.size <= FEW and index.ndim == x.ndim and x.flags.c_contiguous:
+        put_along(np, x, index, _cut(values, index), dim)
+    else:
+        x[grid(np, index, dim)] = _cut(values, index)
     return x
 
 

@@ -8,12 +8,13 @@ two to ten times as fast as NumPy's of the same name, which in turn go over a ba
 
 Note [One thread]. SciPy brings along a BLAS of its own, with threads of its own. After their work they wait awake, as
 NumPy's do, and two sets of threads on the same cores take turns of milliseconds. So what is SciPy's works on one thread,
-and large matrices are taken apart so that most of the work is NumPy's products, on all threads.
+but for right sides of large systems, which are shared out.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -21,26 +22,24 @@ from typing import Any
 import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
 
 from ..core import threads
+from . import fast
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 #: Matrices of a batch with fewer rows than this are NumPy's.
 SMALL = 32
-#: Matrices with more rows are taken apart.
-BLOCK = 256
+#: From so many rows on it is worth to share out the right sides of a system, and so many of them to each thread.
+BLOCK, COLUMNS = 192, 64
 #: Elements of a matrix from which on BLAS would wake its threads.
 THREADED = 1024
 #: Room for a routine that works by columns, for each of them.
 ROOM = 64
-#: Rows that are turned into columns at a time: their elements share lines of the cache.
-STRIP = 16
 
 
 def by_columns(np: Any, x: Any) -> Any:
     """A copy of ``x`` in which the elements of its matrices' columns lie together."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
-    if x.ndim == 2 and x.size > THREADED and x.flags.c_contiguous:
-        for i in range(0, len(x), STRIP):
-            out[i : i + STRIP] = x[i : i + STRIP]
+    if x.ndim == 2 and x.size >= fast.LARGE and np is cpu:
+        fast.copy_into(out.T, x.T)
     else:
         out[...] = x
     return out
@@ -95,6 +94,29 @@ def alone(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     finally:
         tell(count)
+
+
+def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
+    """``work`` of some columns of ``x`` each, by as many threads as there are, the results side by side.
+
+    For routines that let other threads of Python run meanwhile: most of SciPy's do not.
+    """
+    count = min(threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
+    if count < 2:
+        return work(x)
+    out = cpu.empty(x.shape[::-1], x.dtype).T
+
+    def one(k: int) -> None:
+        part = slice(x.shape[1] * k // count, x.shape[1] * (k + 1) // count)
+        out[:, part] = work(x[:, part])
+
+    others = [threading.Thread(target=one, args=(k,)) for k in range(1, count)]
+    for other in others:
+        other.start()
+    one(0)
+    for other in others:
+        other.join()
+    return out
 
 
 def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
@@ -182,12 +204,7 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
     def one(right: Any, a: Any) -> tuple[Any, ...]:
         if not right.size:
             return (right.copy(),)
-        if not _apart(a, right):
-            return (routine("potrs", a)(a, right, lower=not upper)[0],)
-        adjoint = 2 if a.dtype.kind == "c" else 1
-        first, last = (adjoint, 0) if upper else (0, adjoint)
-        half = _triangular(a, right, not upper, first, False)
-        return (_triangular(a, half, not upper, last, False),)
+        return (routine("potrs", a)(a, right, lower=not upper)[0],)
 
     return each(np, one, (b, 2), (factor, 2))[0]
 
@@ -214,13 +231,9 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
             return (right.copy(),)
-        if not _apart(a, right):
-            return (routine("getrs", a)(a, exchanged - 1, right, trans=transposed)[0],)
-        if transposed:
-            half = _triangular(a, right, False, transposed, False)
-            return (swapped(cpu, _triangular(a, half, True, transposed, True), exchanged, True),)
-        half = _triangular(a, swapped(cpu, right, exchanged, False), True, 0, True)
-        return (_triangular(a, half, False, 0, False),)
+        call = routine("getrs", a)
+        # The exchanges are written to while they are read: each thread has its own.
+        return (shared_out(lambda part: call(a, exchanged - 1, part, trans=transposed)[0], right),)
 
     return each(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
 
@@ -448,32 +461,14 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
     """The X with ``a X = b`` (``X a = b`` if not ``left``) for triangular ``a``; infinite where ``a`` is singular."""
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
-        return (_triangular(matrix, right, not upper, 0, unit, left) if right.size else right.copy(),)
+        if not right.size:
+            return (right.copy(),)
+        lower, trans = not upper, 0
+        if matrix.flags.c_contiguous:  # its transpose lies as LAPACK wants it
+            matrix, lower, trans = matrix.T, upper, 1
+        return (routine("trsm", matrix)(1, matrix, right, side=not left, lower=lower, trans_a=trans, diag=unit),)
 
     return each(np, one, (a, 2), (b, 2))[0]
-
-
-def _apart(a: Any, b: Any) -> bool:
-    """Whether it is worth to take a system of equations apart: Note [One thread]."""
-    return len(a) > BLOCK and min(b.shape) > BLOCK and threads.limit() > 1
-
-
-def _triangular(a: Any, b: Any, lower: bool, trans: int, unit: bool, left: bool = True) -> Any:
-    """The X with ``op(a) X = b`` (``X op(a) = b``) for one triangular matrix; op: 0 as it is, 1 transposed, 2 adjoint."""
-    if a.flags.c_contiguous and trans < 2:  # its transpose lies as LAPACK wants it
-        a, lower, trans = a.T, not lower, 1 - trans
-    if not _apart(a, b):
-        return routine("trsm", a)(1, a, b, side=not left, lower=lower, trans_a=trans, diag=unit)
-    if not left:
-        return by_columns(cpu, _triangular(a, b.T, lower, 1 - trans, unit).T)
-    first, last = slice(len(a) // 2), slice(len(a) // 2, None)
-    if lower == (trans > 0):
-        first, last = last, first
-    between = a[last, first] if trans == 0 else a[first, last].T if trans == 1 else turned(a[first, last])
-    x = cpu.empty(b.shape[::-1], b.dtype).T
-    x[first] = _triangular(a[first, first], b[first], lower, trans, unit)
-    x[last] = _triangular(a[last, last], b[last] - between.dot(x[first]), lower, trans, unit)
-    return x
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:

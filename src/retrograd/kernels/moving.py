@@ -42,7 +42,8 @@ def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     usual = x.flags.c_contiguous and len(axes) == 1
     loops = looped.movers("moving", x.size, x) if usual else None
     if loops is None:
-        return np.array(np.flip(x, axes), order="K")
+        turned = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
+        return np.array(turned, order="K")
     given = looped.around(looped.bits(x), axes[0])
     out = numpy.empty(given.shape, given.dtype)
     if given.shape[2] == 1:

@@ -37,8 +37,8 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
-    flat = index.ravel().view(U64)
-    return not flat.size or bool(flat[flat.argmax()] < size)
+    flat = index.view(U64)
+    return not flat.size or flat.item(flat.argmax()) < size
 
 
 @lru_cache(maxsize=256)

@@ -151,7 +151,7 @@ def run(
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
         if short:
             others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
-            if op.kind != "pointwise" and any([each != short[0] for each in others]):
+            if op.kind != "pointwise" and not op.mixes and any([each != short[0] for each in others]):
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy as _copy
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from ..core import devices, dtypes, overriding
+from ..core.absent import torch_name
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
 from ..core.reasons import explained
@@ -102,6 +102,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else converted(input, args[0])
+    if len(args) == 1 and not kwargs and input._array.__class__ is numpy.ndarray:
+        where = args[0].type if args[0].__class__ is devices.device else args[0]
+        if where.__class__ is str and where == "cpu":
+            return input
     place, target, force, layout = conversion(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
@@ -518,11 +522,12 @@ def is_complex(input: Tensor) -> bool:
 
 @surface(method=False)
 def typename(obj: Any) -> str:
-    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like."""
+    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like, of a class or a function its own."""
     if isinstance(obj, Tensor):
         return type_name(obj)
-    kind: Any = obj if inspect.isclass(obj) else obj.__class__
-    return kind.__qualname__ if kind.__module__ in ("", "builtins") else f"{kind.__module__}.{kind.__qualname__}"
+    named: Any = obj if hasattr(obj, "__qualname__") else obj.__class__
+    module = torch_name(getattr(named, "__module__", "") or "")
+    return str(named.__qualname__) if module in ("", "builtins") else f"{module}.{named.__qualname__}"
 
 
 @surface(method=False)

@@ -221,4 +221,6 @@ def equal(input: Any, other: Any) -> bool:
                 f"equal(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
             )
     a, b = input._array, other._array
-    return bool(a.shape == b.shape and numpy.all(a == b)) if isinstance(a, numpy.ndarray) else bool((a == b).all())
+    if isinstance(a, numpy.ndarray):
+        return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
+    return bool((a == b).all())

@@ -16,7 +16,7 @@ from ..kernels.floats import widened
 from ..kernels.picking import within
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
-from .shape import reshape, t, view
+from .shape import reshape, t, t_block, view
 from .table import op, surface
 
 # -- Embedding -------------------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:
-            return addmm(bias, input, t(weight))
+            return addmm(bias, input, t_block(weight) if weight._array.ndim == 2 else t(weight))
         if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
             flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
             return view(flat, (*input.shape[:-1], weight.shape[0]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import large
+from ..kernels import few, large
 from ..kernels.fast import LARGE
 from ..kernels.picking import taken_along
 from ..kernels.summing import FEW
@@ -56,6 +56,8 @@ extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+        if not keepdim and (found := few.extreme(self, dim, name == "amax")) is not None:
+            return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
         axes = axes_of(dim, self.ndim)

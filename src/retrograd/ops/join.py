@@ -227,7 +227,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 
 def _side_by_side(tensors: Sequence[Tensor], arrays: list[Any], at: int) -> Tensor:
-    array = _stack(arrays, at)
+    array = moving.stacked(numpy, arrays, at) if arrays[0].__class__ is numpy.ndarray else _stack(arrays, at)
     result = wrap(array)
     result._node = node = _place(StackBackward, tensors, array)
     if node is not None:
@@ -557,7 +557,11 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return stack([each.masked_select(mask) for each in grids], 1)
 
 
-@op(name="where_block", backward="WhereBackward0", function=False, method=False)
+@op(
+    name="where_block", backward="WhereBackward0", function=False, method=False,
+    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "np.where(condition, self, other)",
+            {"BOOL": numpy.dtype(bool)}),
+)  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
     if condition.dtype.kind != "b" or self.dtype != other.dtype:

@@ -14,7 +14,7 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
 from ..kernels.fast import LARGE, looped
-from ..kernels.summing import total
+from ..kernels.summing import MOST, total
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
 from .calls import check_cast
@@ -71,7 +71,8 @@ def _total(np: Any, each: Any, reduction: str) -> Any:
 def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
     """``slope`` (which is overwritten) times the gradient of each loss."""
     if reduction == "mean":
-        grad = grad / slope.dtype.type(slope.size or 1)
+        kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
+        grad = grad / kind(slope.size or 1)
     slope *= grad
     return slope
 

@@ -56,6 +56,7 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     scan,
     scatter,
     search,
+    segments,
     shape,
     softmax,
     sort,

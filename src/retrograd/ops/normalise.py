@@ -408,6 +408,10 @@ def batch_norm_block(
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
 
 
+#: What goes together is known before; and a kernel that is tried first would update what is kept twice.
+batch_norm_block.op.mixes = True
+
+
 def _batch_self_rule(
     F: Any, g: Any, self: Any, weight: Any, mean: Any, rstd: Any, self_shape: Any, layout: Layout, eps: float | None
 ) -> Any:

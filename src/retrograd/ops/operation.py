@@ -106,6 +106,7 @@ class Op:
         self.floats = floats  # integers and booleans are calculated as floats
         self.result = result  # the NumPy dtype of the result where it is not that of the operands
         self.opmath = opmath  # float16 and bfloat16 are calculated in float32
+        self.mixes = False  # short floats may stand beside others, which the kernel does not look at
         self.outputs = tuple(outputs)  # names of several results
         self.optional = tuple(optional)  # the tensors in whose place there may be None
         self.one = one  # the result is one number

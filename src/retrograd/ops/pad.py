@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..core.dtypes import unsupported
@@ -15,18 +16,25 @@ from .table import op, surface
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
 def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
     """``self`` with ``value`` around it; negative numbers take elements away."""
-    pairs = _pairs(pad, self.ndim)
-    shape = [n + before + after for n, (before, after) in zip(self.shape, pairs, strict=True)]
-    if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(self.shape, pairs, strict=True)):
-        raise RuntimeError("narrow(): length must be non-negative.")
+    shape, target, source = _places(self.shape, pad)
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
-    target = tuple(slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(shape, pairs, strict=True))
-    source = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(self.shape, pairs, strict=True))
-    out[target] = self[source]
+    out[target] = self if source is None else self[source]
     return laid_as(np, out, self)
 
 
 constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(g, tuple(-each for each in pad), 0))
+
+
+@lru_cache(maxsize=64)
+def _places(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
+    """The shape of what is padded, where the tensor lies in it, and what of the tensor that is (None: all)."""
+    pairs = _pairs(pad, len(shape))
+    if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
+        raise RuntimeError("narrow(): length must be non-negative.")
+    whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
+    target = tuple([slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(whole, pairs, strict=True)])
+    source = tuple([slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(shape, pairs, strict=True)])
+    return whole, target, None if min(pad, default=0) >= 0 else source
 
 
 def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -18,11 +19,12 @@ from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
 from ..kernels.fast import F32, F64, LARGE, available, loops
+from ..kernels.products import FEW, product
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .promote import PLAIN, broadcast_error, mismatch
 from .refusals import INSTEAD
-from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view
+from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view, view_block
 from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
@@ -37,8 +39,11 @@ def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the s
 
 
 def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
-    if b.ndim == 2 and a.dtype.kind == "f":
-        return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+    if a.dtype.kind == "f":
+        if a.ndim == b.ndim and a.size + b.size > FEW and np is numpy:
+            return product(a, b)
+        if b.ndim == 2:
+            return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
     if a.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     return np.matmul(a, b)
@@ -70,7 +75,8 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim", "self.dot(mat2)"),
+    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim",
+            "self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2)", {"product": product, "FEW": FEW}),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The product of two matrices.
@@ -119,7 +125,9 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
     inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
-            "np.matmul(self, mat2)"),
+            "product(self, mat2) if self.size + mat2.size >= FEW else "
+            "self[0].dot(mat2[0])[None] if len(self) == 1 else np.matmul(self, mat2)",
+            {"product": product, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
@@ -249,7 +257,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             raise RuntimeError(
                 f"outer: Expected 1-D argument {'self' if each is input else 'vec2'}, but got {each._array.ndim}-D"
             )
-    column, a, b = reshape(input, (-1, 1)), input._array, vec2._array
+    column = view_block(input, (len(input._array), 1)) if input._array.flags.c_contiguous else reshape(input, (-1, 1))
+    a, b = input._array, vec2._array
     many = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
     if many and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
         return outer_block(column, vec2)
@@ -365,9 +374,9 @@ def _times(F: Any, g: Any, factor: Any) -> Any:
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
     """The usual case. Added in place, a summand larger than the product is refused."""
-    product = mat1.dot(mat2)
-    product += self
-    return product
+    found = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
+    found += self
+    return found
 
 
 @op(
@@ -427,9 +436,9 @@ addmv.derivative(
 )
 
 
-@op(backward="AddrBackward0", opmath=True, holomorphic=False, in_place=True)
+@op(backward="AddrBackward0", holomorphic=False, in_place=True)
 def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * outer(vec1, vec2)``."""
+    """``beta * self + alpha * outer(vec1, vec2)``, in the dtype that the three have in common."""
     if vec1.ndim != 1 or vec2.ndim != 1:
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
@@ -437,7 +446,10 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha)
+    kind = reduce(dtypes.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
+    wide = F32 if kind in dtypes.SHORT else kind
+    self, vec1, vec2 = (each.astype(wide, copy=False) for each in (self, vec1, vec2))
+    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)
 
 
 addr.derivative(

@@ -8,7 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import moving
+from ..kernels import few, moving
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -69,7 +69,8 @@ def _triangle(name: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return moving.triangle(np, self, diagonal, name == "tril")
+        found = few.triangle(name, self, diagonal)
+        return moving.triangle(np, self, diagonal, name == "tril") if found is None else found
 
     kernel.__name__ = name
     kernel.__doc__ = doc

@@ -6,13 +6,15 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
 from ..core.where import warn
 from ..kernels import few, large
 from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
-from ..kernels.summing import FEW, ONES, mean_along, spread_sum, summed, total
+from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
 from .shape import spread
@@ -22,6 +24,7 @@ from .table import op as declared
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 
 F: Any = TENSORS
+INT = numpy.dtype(numpy.int64)
 
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
@@ -49,16 +52,26 @@ def wide(np: Any, x: Any) -> Any:
 
 #: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``callers.py``).
 _FEW = f"FLOATS and (_few := self.size) <= {FEW}"
+_FEW_OR_WHOLE = f"({_FEW}) or (_d is INT and (_few := self.size) <= 16) or _d is BOOL"
 _PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"
 _BY_PYTHON = "total_of((self if self.ndim == 1 else self.ravel()).tolist())"
-_NAMED = {"total_of": sum, **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()}}
+_NAMED = {
+    "total_of": sum,
+    "counted": numpy.count_nonzero,
+    "INT": INT,
+    "BOOL": numpy.dtype(bool),
+    **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()},
+}
 
 
 @declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=(_FEW, f"(asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED))  # fmt: skip
+    inline=(
+        _FEW_OR_WHOLE,
+        f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
+    ))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
-    return total(np, wide(np, self))
+    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, wide(np, self))
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -116,6 +129,8 @@ def mean_all(np: Any, self: Any, /) -> Any:
 @op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
 def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    if grad.dtype.char == "e" and count > MOST:
+        return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
     share = np.asarray(grad / count)
     out = np.empty(shape, share.dtype)
     if out.size >= LARGE:
@@ -274,8 +289,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
-    if dim.__class__ is int and (found := few.squares(x, dim if dim >= 0 else dim + x.ndim, keepdim)) is not None:
-        return np.divide(found, few.constant(left), found)
+    if dim.__class__ is int and (found := few.variance(x, dim % max(x.ndim, 1), left, keepdim)) is not None:
+        return found
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel()
         flat = flat - total(np, flat) / count
@@ -404,7 +419,7 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
     """``found`` (the part of the spread, or None) plus the part of the mean."""
     if g is None:
         return found
-    even = F.expand(restored(F, g, shape, dim, keepdim), shape) / count_of(shape, dim)
+    even = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
     return even if found is None else found + even
 
 

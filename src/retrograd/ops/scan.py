@@ -60,6 +60,8 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
+    if x.dtype in dtypes.SHORT:  # a derivative's own: a running sum in bfloat16 stops at 256
+        return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = wide(np, x)
     if not x.ndim:
         return x.copy()
@@ -69,7 +71,17 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
-@op(name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True)
+#: What needs no further checks, and is the most common.
+_SHORT = (
+    f"_d is F32 and self.ndim and self.size < {LARGE}",
+    "running_sum(self.astype(WIDE), dim).astype(_d, 'C')",
+    {"running_sum": numpy.add.accumulate, "WIDE": numpy.dtype(numpy.float64)},
+)
+
+
+@op(
+    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline=_SHORT
+)  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
     return _accumulated(np, np.add, self, dim)

@@ -13,7 +13,7 @@ from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
-from ..kernels.fast import copied
+from ..kernels.fast import LARGE, copied
 from ..kernels.picking import taken_along, within
 from .calls import modify
 from .inner import expand
@@ -23,7 +23,7 @@ from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)
-INT64 = numpy.dtype(numpy.int64)
+INT = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ INT64 = numpy.dtype(numpy.int64)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Refuse an index that is not from ``low`` to below ``size``."""
     array = index._array
-    if low == 0 and array.dtype is INT64 and array.__class__ is numpy.ndarray and within(array, size):
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
@@ -39,7 +39,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
 
 def _own(np: Any, x: Any) -> Any:
     """A copy in C order."""
-    return copied(x) if x.flags.c_contiguous else np.array(x, order="C")
+    return copied(x) if x.size >= LARGE and x.flags.c_contiguous else np.array(x, order="C")
 
 
 def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:

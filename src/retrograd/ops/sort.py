@@ -9,7 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import counting
+from ..kernels import counting, few
 from ..kernels.ordering import best, ordered
 from ..kernels.picking import along, taken_along
 from .along import WHOLE, chosen_rule, ordered_rule
@@ -101,7 +101,7 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
         return self.copy(), np.asarray(0)
     if not 0 <= k <= self.shape[dim]:
         raise RuntimeError("selected index k out of range")
-    if (found := best(np, self, k, dim, largest)) is not None:
+    if (found := few.topk(self, k, dim, largest)) is not None or (found := best(np, self, k, dim, largest)) is not None:
         return found
     order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
     return taken_along(np, self, order, dim), order

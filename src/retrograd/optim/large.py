@@ -62,3 +62,11 @@ def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
     shrink = 1 if numbers["shrink"] is None else numbers["shrink"]
     rest = (shrink, 1 - beta1, beta2, 1 - beta2, numbers["eps"], numbers["size"], numbers["correction"])
     return _run("adam", arrays, (*_slope(numbers), *rest))
+
+
+def root_mean_square(arrays: list[Any], numbers: dict[str, Any]) -> bool:
+    """A step of RMSprop, without momentum and mean."""
+    if len(arrays) != 3:
+        return False
+    alpha = numbers["alpha"]
+    return _run("root_mean_square", arrays, (*_slope(numbers), alpha, 1 - alpha, numbers["eps"], numbers["lr"]))

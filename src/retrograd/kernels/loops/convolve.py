@@ -20,7 +20,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop
-from .tiles import BYTES, ROWS, half_tile, move, tile
+from .tiles import BYTES, ROWS, half_tile, move_row, tile
 from .windows import _clear, _clear_edges, _seen, _shifted
 
 
@@ -54,14 +54,12 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
 
 @njit(inline="always")
 def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> None:
-    """``line[to + k] = x[at + k * stride]``: some more than asked for, where there are as many."""
-    lanes = BYTES // x.itemsize
-    if at + (count + lanes) * stride > x.size or stride > 2:
+    """``line[to + k] = x[at + k * stride]``, and some more, which are written over by the next row."""
+    if stride == 1:
+        move_row(x[at : at + count], line[to:])
+    elif stride > 2 or at + (count + 16) * stride > x.size:
         for k in range(count):
             line[to + k] = x[at + k * stride]
-    elif stride == 1:
-        for k in range(0, count, lanes):
-            move(x, at + k, line, to + k)
     else:
         for first in range(0, count, 16):
             part, target = x[at + 2 * first :], line[to + first :]

@@ -350,6 +350,16 @@ def spread(y: Any, out: Any) -> None:
             into[i] = at(other, i)
 
 
+@loop
+def outer(x: Any, y: Any, out: Any) -> None:
+    """``out[i, j] = x[i, 0] * y[j]``."""
+    for i in prange(out.shape[0]):
+        number, line = x[i, 0], out[i]
+        for j in range(line.size):
+            line[j] = number * y[j]
+
+
+#: Rows and columns that are exchanged at a time.
 TILE = 32
 
 
@@ -367,12 +377,3 @@ def exchanged(x: Any, out: Any) -> None:
                 into, part = out[o, r, left:right], x[o, left:right, r]
                 for j in range(into.size):
                     into[j] = part[j]
-
-
-@loop
-def outer(x: Any, y: Any, out: Any) -> None:
-    """``out[i, j] = x[i, 0] * y[j]``."""
-    for i in prange(out.shape[0]):
-        number, line = x[i, 0], out[i]
-        for j in range(line.size):
-            line[j] = number * y[j]

@@ -53,3 +53,17 @@ def adam(
         power = beta * square[i] + (slope * rest) * slope
         mean[i], square[i] = average, power
         param[i] = here + (average * -size) / (sqrt(power) / correction + eps)
+
+
+@loop_as_written
+def root_mean_square(
+    param: Any, grad: Any, square: Any, sign: Any, decay: Any, kept: Any, rest: Any, eps: Any, rate: Any
+) -> None:
+    """``square = kept * square + rest * slope**2``; the step is the slope by its root."""
+    for i in prange(param.size):
+        slope = sign * grad[i]
+        if decay != 0:
+            slope += decay * param[i]
+        power = kept * square[i] + (slope * rest) * slope
+        square[i] = power
+        param[i] += (slope * -rate) / (sqrt(power) + eps)

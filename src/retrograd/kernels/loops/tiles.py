@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import binding, ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -94,9 +94,8 @@ def half_tile(
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
-@intrinsic
-def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """``b[second + k] = a[first + k]`` for the elements of a vector."""
+def _mover(share: int) -> Any:
+    """Writes the code that moves a vector, or a part of one."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -104,9 +103,38 @@ def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
         places = []
         for array, at in ((0, 1), (2, 3)):
             data = context.make_array(signature.args[array])(context, builder, args[array]).data
-            pointer = ir.VectorType(number, BYTES // size).as_pointer()
+            pointer = ir.VectorType(number, BYTES // size // share).as_pointer()
             places.append(builder.bitcast(builder.gep(data, [args[at]]), pointer))
         builder.store(builder.load(places[0], align=size), places[1], align=size)
         return context.get_dummy_value()
 
-    return types.void(a, first, b, second), generate
+    return generate
+
+
+@intrinsic
+def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
+    """``b[second + k] = a[first + k]`` for the elements of a vector."""
+    return types.void(a, first, b, second), _mover(1)
+
+
+@intrinsic
+def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
+    """The same for half a vector."""
+    return types.void(a, first, b, second), _mover(2)
+
+
+@njit(inline="always")
+def move_row(row: Any, to: Any) -> None:
+    """``to[k] = row[k]``: whole vectors, of which the last may overlap the one before. A loop is slower for a short row."""
+    lanes, size = BYTES // row.itemsize, row.size
+    half = lanes // 2
+    if size >= lanes:
+        for k in range(0, size - lanes, lanes):
+            move(row, k, to, k)
+        move(row, size - lanes, to, size - lanes)
+    elif size >= half:
+        move_half(row, 0, to, 0)
+        move_half(row, size - half, to, size - half)
+    else:
+        for k in range(size):
+            to[k] = row[k]

@@ -13,6 +13,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop, loop_of_sums
+from .tiles import move_row
 
 # Parts of rows are cut out before they are gone through: of an index that counts from 0 the compiler knows that it is
 # not negative, and only then takes several elements at a time.
@@ -80,19 +81,13 @@ def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
-@njit(inline="always")
-def _move(row: Any, to: Any) -> None:
-    for k in range(row.size):
-        to[k] = row[k]
-
-
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
     """Fill the flat images."""
     flat[:] = 0
     if how[0] == 1 and how[1] == 1:
         for r in range(image.shape[0]):
-            _move(image[r], flat[0, (r + how[2]) * width + how[3] :])
+            move_row(image[r], flat[0, (r + how[2]) * width + how[3] :])
         return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
@@ -111,7 +106,7 @@ def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
     if how[0] == 1 and how[1] == 1:
         for r in range(image.shape[0]):
             begin = (r + how[2]) * width + how[3]
-            _move(flat[0, begin : begin + image.shape[1]], image[r])
+            move_row(flat[0, begin : begin + image.shape[1]], image[r])
         return
     for r in range(image.shape[0]):
         row, at = image[r], r + how[2]
@@ -129,7 +124,7 @@ def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
     """The rows of an output as they lie in a flat image, zeros between them."""
     _clear(line)
     for r in range(y.shape[0]):
-        _move(y[r], line[r * width :])
+        move_row(y[r], line[r * width :])
 
 
 @loop
@@ -159,7 +154,7 @@ def direct(x: Any, w: Any, how: Any, y: Any) -> None:
                             line[k] += a * seen[k]
                         j += 1
         for r in range(y.shape[2]):
-            _move(line[r * width : r * width + y.shape[3]], y[n, o, r])
+            move_row(line[r * width : r * width + y.shape[3]], y[n, o, r])
 
 
 @loop
@@ -213,6 +208,31 @@ def direct_weight(y: Any, x: Any, how: Any, w: Any) -> None:
 # -- The largest of each window --------------------------------------------------------------------------------------
 
 
+#: Windows in a row below which they are gone through one by one: a loop along the row would not get going.
+SHORT = 12
+
+
+@njit
+def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
+    """The largest elements of a row of windows, and their places."""
+    height, width = image.shape
+    low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
+    for q in range(best.size):
+        side = q * how[1] - how[3]
+        left = 0 if side >= 0 else (-side + how[5] - 1) // how[5]
+        place = (top + low * how[4]) * width + side + left * how[5]
+        largest, at = -numpy.inf, place
+        for i in range(low, min(kernel[0], (height - 1 - top) // how[4] + 1)):
+            row = top + i * how[4]
+            for j in range(left, min(kernel[1], (width - 1 - side) // how[5] + 1)):
+                column = side + j * how[5]
+                each = image[row, column]
+                if each > largest or each != each:
+                    largest, at = each, row * width + column
+        best[q] = largest
+        where[q] = at
+
+
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
     """The largest element of each window of planes (planes, rows, columns), and its place in the plane.
@@ -224,6 +244,9 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
         for r in range(values.shape[1]):
             best, where = values[p, r], indices[p, r]
             top = r * how[0] - how[2]
+            if best.size < SHORT:
+                _maxima_of_few(x[p], kernel, how, top, best, where)
+                continue
             begin = top if top >= 0 else top + (-top + how[4] - 1) // how[4] * how[4]
             for q in range(best.size):
                 side = q * how[1] - how[3]

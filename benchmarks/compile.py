@@ -1,0 +1,107 @@
+"""Compiled functions of retrograd beside PyTorch's eager ones: chains of pointwise operations, and steps of perceptrons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .row import Row, size
+
+
+def compiled(torch: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled whole by retrograd; PyTorch runs it as it is."""
+    return torch.compile(function, fullgraph=True) if torch.__name__ == "retrograd" else function
+
+
+def mixed(torch: Any, x: Any) -> Any:
+    """Seven operations, two of them exponentials."""
+    return ((x * 2 + 1).tanh() * x).sigmoid() - x.abs()
+
+
+def gelu(torch: Any, x: Any) -> Any:
+    """The formula with the hyperbolic tangent, written out."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def normalised(torch: Any, x: Any) -> Any:
+    """Rows with mean 0 and variance 1, written out."""
+    rows = x.view(-1, 100)
+    centred = rows - rows.mean(1, keepdim=True)
+    return centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()
+
+
+def alone(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Callable[[], Any]]:
+    """A function of ``count`` elements, not recorded."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        torch.manual_seed(0)
+        x, run = torch.randn(count), compiled(torch, lambda x: function(torch, x))
+        return lambda: run(x)
+
+    return program
+
+
+def summed(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Callable[[], Any]]:
+    """The sum of a function's elements, and a backward pass from it."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        torch.manual_seed(0)
+        x = torch.randn(count, requires_grad=True)
+        run = compiled(torch, lambda x: function(torch, x).sum())
+
+        def work() -> Any:
+            x.grad = None
+            total = run(x)
+            total.backward()
+            return total.detach(), x.grad
+
+        return work
+
+    return program
+
+
+def perceptron(sizes: tuple[int, int, int], samples: int, whole: bool, kind: str) -> Callable[[Any], Callable[[], Any]]:
+    """A step of a perceptron: its loss compiled, or (``whole``) the backward pass and the optimiser with it."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        nn = torch.nn
+        torch.manual_seed(0)
+        first, middle, last = sizes
+        model = nn.Sequential(nn.Linear(first, middle), nn.ReLU(), nn.Linear(middle, last))
+        x = torch.randn(samples, first)
+        y = torch.randn(samples, 1) if last == 1 else torch.randint(0, last, (samples,))
+        criterion = nn.MSELoss() if last == 1 else nn.CrossEntropyLoss()
+        optimizer = getattr(torch.optim, kind)(model.parameters(), lr=1e-3)
+        of_loss = (
+            (lambda x, y: criterion(model(x), y)) if whole else compiled(torch, lambda x, y: criterion(model(x), y))
+        )
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            loss = of_loss(x, y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = compiled(torch, step) if whole else step
+        return lambda: (run(x, y), *(each.grad for each in model.parameters()))
+
+    return program
+
+
+def rows() -> Iterator[Row]:
+    """All rows."""
+    for name, function in (
+        ("seven operations", mixed),
+        ("gelu written out", gelu),
+        ("layer_norm written out", normalised),
+    ):
+        for count in (1000, 10000, 100000, 1000000):
+            yield Row(f"{name}, {size(count)}, forward", alone(function, count), 2)
+            yield Row(f"{name}, {size(count)}, and backward", summed(function, count), 2)
+    for sizes, samples in (((32, 64, 1), 64), ((784, 128, 10), 64)):
+        for kind in ("SGD", "Adam"):
+            what = f"perceptron {', '.join(map(str, sizes))} on {samples}, {kind}"
+            yield Row(f"{what}, the loss compiled", perceptron(sizes, samples, False, kind), 2, tolerance=1e-3)
+            yield Row(f"{what}, the step compiled", perceptron(sizes, samples, True, kind), 2, tolerance=1e-3)

@@ -1,0 +1,287 @@
+"""The text of a fused loop, and its compiling: by Numba, when it is first called; a loop of the same text is the same one.
+
+    def loop(x0, x1, v4, v5):  # mul, tanh, sum_all
+        ...
+        for k in prange(...):
+
+The rounds of ``prange`` are stretches of elements or rows, shared by the threads if there are many.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+from zlib import crc32
+
+import numpy
+
+from ..kernels import fast
+from ..kernels.fast import LARGE, RUNNING
+from .expressions import EXPRESSIONS, LONGER, TRUTHS, number
+from .fuse import FLUSH, MEANS, STRETCH, SUMS, Loop, segments, sum_over
+from .tape import Step, Value
+
+
+class _Text:
+    """A loop under way. ``inner`` are the lines for one element, ``names`` the element of each value in them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        merged = segments(loop.steps)
+        assert merged is not None
+        self.merged = merged
+        self.sizes = [size for size, _ in merged]
+        self.names: dict[Value, str] = {}
+        self.inner: list[str] = []
+        self.before: list[str] = []  # at the beginning of the function
+        self.of_row: list[str] = []  # at the beginning of a row
+        self.row_end: list[str] = []
+        self.round: list[str] = []  # at the beginning of a round of prange
+        self.round_end: list[str] = []
+        self.after: list[str] = []  # when all rounds are done
+        self.count = 0
+
+    # -- Elements
+
+    def name(self, text: str, comment: str = "") -> str:
+        """A name for what ``text`` gives."""
+        self.count += 1
+        self.inner.append(f"t{self.count} = {text}{comment}")
+        return f"t{self.count}"
+
+    def element(self, value: Any) -> str:
+        """The element of an operand."""
+        if value.__class__ is not Value:
+            return number(value)
+        if value in self.names:
+            return self.names[value]
+        if value.array is not None and value.size == 1 and value.dtype.kind == "f":
+            self.names[value] = number(float(value.array.reshape(-1)[0]))
+            return self.names[value]
+        shape, rank = self.loop.shape, len(self.loop.shape)
+        have = (1,) * (rank - len(value.shape)) + value.shape
+        differs = [bool(axes) and have[axes[0]] != 1 for _, axes in self.merged]
+        del shape
+        array = f"a_{value.name}"
+        if not any(differs):
+            self.before.append(f"s_{value.name} = {value.name}.reshape(-1)[0]")
+            self.names[value] = f"s_{value.name}"
+            return self.names[value]
+        sizes = [str(size) for size, each in zip(self.sizes, differs, strict=True) if each]
+        self.before.append(f"{array} = {value.name}.reshape({', '.join(sizes)})")
+        indices = [index for index, each in zip(self.indices, differs, strict=True) if each]
+        if not differs[-1]:
+            self.of_row.append(f"s_{value.name} = {array}[{', '.join(indices)}]")
+            self.names[value] = f"s_{value.name}"
+        else:
+            self.count += 1
+            self.inner.append(f"t{self.count} = {array}[{', '.join(indices)}]")
+            self.names[value] = f"t{self.count}"
+        return self.names[value]
+
+    @property
+    def indices(self) -> list[str]:
+        """How the merged dimensions are counted."""
+        return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
+
+    def step(self, step: Step) -> None:
+        """The lines of a step."""
+        name, result = step.op.name, step.results[0]
+        if name in SUMS:
+            self.sum(step)
+            return
+        operands = [self.element(each) for each in step.operands]
+        params = dict(zip(step.op.params, step.params, strict=True))
+        comment = f"  # {result.name} = {name}"
+        if name == "mse_loss_backward" and params["reduction"] == "mean":
+            operands[0] = f"{operands[0]} / F({step.operands[1].size})"
+        if name in LONGER:
+            text = LONGER[name](params, *operands, self.name)
+        else:
+            text = (EXPRESSIONS.get(name) or TRUTHS[name])(params, *operands)
+        self.names[result] = self.name(text, comment)
+        if result in self.loop.results:
+            self.store(result)
+
+    def store(self, result: Value) -> None:
+        """Write the elements of a result."""
+        self.before.append(f"a_{result.name} = {result.name}.reshape({', '.join(map(str, self.sizes))})")
+        self.inner.append(f"a_{result.name}[{', '.join(self.indices)}] = {self.names[result]}")
+
+    # -- Sums
+
+    def sum(self, step: Step) -> None:
+        """A sum, which is written when its elements have been seen."""
+        result, x = step.results[0], self.element(step.operands[0])
+        over, many = sum_over(step, self.merged), step.operands[0].size // result.size
+        name = result.name
+        divided = f" / {many}" if step.op.name in MEANS else ""
+        self.before.append(f"a_{name} = {name}.reshape(-1)")
+        self.count += 1
+        total = f"sum{self.count}"
+        if all(over):
+            self.before.append(f"parts_{name} = empty(rounds, float64)")
+            if len(self.sizes) == 1:
+                self.round.append(f"{total} = F(0)")
+                self.round_end.append(f"parts_{name}[k] = {total}")
+            else:
+                self.round.append(f"part_{total} = 0.0")
+                self.of_row.append(f"{total} = F(0)")
+                self.row_end.append(f"part_{total} += {total}")
+                self.round_end.append(f"parts_{name}[k] = part_{total}")
+            self.inner.append(f"{total} = plus({total}, {x})  # {step.op.name}")
+            self.after += ["whole = 0.0", "for k in range(rounds):", f"    whole += parts_{name}[k]",
+                           f"a_{name}[0] = whole{divided}"]  # fmt: skip
+        elif over[-1]:
+            zero = "F(0)" if self.sizes[-1] <= STRETCH else "0.0"
+            self.of_row.append(f"{total} = {zero}")
+            self.inner.append(f"{total} = plus({total}, {x})  # {step.op.name}")
+            self.row_end.append(f"a_{name}[r] = {total}{divided}")
+        else:
+            self.before.append(f"parts_{name} = zeros((rounds, {self.sizes[-1]}), F)")
+            self.round.append(f"{total} = parts_{name}[k]")
+            self.inner.append(f"{total}[i] += {x}  # {step.op.name}")
+            self.after += [f"for i in range({self.sizes[-1]}):", "    whole = 0.0", "    for k in range(rounds):",
+                           f"        whole += parts_{name}[k, i]", f"    a_{name}[i] = whole{divided}"]  # fmt: skip
+
+    # -- The whole
+
+    def lines(self) -> list[str]:
+        """The function, line by line."""
+        for each in self.loop.steps:
+            self.step(each)
+        given = [each.name for each in self.loop.reads if each.name in self._used()] + [
+            each.name for each in self.loop.results
+        ]
+        self.given = given
+        sums = bool(self.round)
+        head = f"def loop({', '.join(given)}):  # {', '.join(dict.fromkeys(step.op.name for step in self.loop.steps))}"
+        if len(self.sizes) == 1:
+            size = self.sizes[0]
+            if not sums:
+                body = [f"for i in prange({size}):", *_in(self.inner)]
+                rounds = 0
+            else:
+                rounds = -(-size // STRETCH)
+                body = ["for k in prange(rounds):", *_in(self.round),
+                        f"    for i in range(k * {STRETCH}, min({size}, (k + 1) * {STRETCH})):", *_in(_in(self.inner)),
+                        *_in(self.round_end)]  # fmt: skip
+        else:
+            rows, across = int(numpy.prod(self.sizes[:-1])), self.sizes[-1]
+            step = FLUSH if sums else 1
+            rounds = -(-rows // step)
+            row = [] if len(self.sizes) == 2 else [f"o, c = r // {self.sizes[1]}, r % {self.sizes[1]}"]
+            row += [*self.of_row, f"for i in range({across}):", *_in(self.inner), *self.row_end]
+            if sums:
+                some = [f"for r in range(k * {step}, min({rows}, (k + 1) * {step})):", *_in(row)]
+                body = ["for k in prange(rounds):", *_in([*self.round, *some, *self.round_end])]
+            else:
+                body = [f"for r in prange({rows}):", *_in(row)]
+        start = [f"rounds = {rounds}"] * sums + list(dict.fromkeys(self.before))
+        return [head, *_in([*start, *body, *self.after])]
+
+    def _used(self) -> set[str]:
+        text = "\n".join(self.before)
+        return {each.name for each in self.loop.reads if f" {each.name}." in text}
+
+
+def _in(lines: Sequence[str]) -> list[str]:
+    return ["    " + each for each in lines]
+
+
+_compiled: dict[tuple[str, str], Any] = {}
+
+
+class Runner:
+    """A compiled loop, by its text and dtype: called with arrays, on one thread or on all."""
+
+    def __init__(self, source: str, dtype: Any) -> None:
+        self.source, self.dtype = source, dtype
+        self._for_one: Any = None
+        self._for_all: Any = None
+
+    def one(self, *arrays: Any) -> None:
+        """Run it on this thread."""
+        if self._for_one is None:
+            self._for_one = _made(self.source, self.dtype, False)
+        self._for_one(*arrays)
+
+    def all(self, *arrays: Any) -> None:
+        """Run it on all threads."""
+        if self._for_all is None:
+            self._for_all = _made(self.source, self.dtype, True)
+        if RUNNING.simple:
+            self._for_all(*arrays)
+        elif not RUNNING.together(self._for_all, LARGE, arrays)[0]:
+            self.one(*arrays)
+
+
+def _made(source: str, dtype: Any, parallel: bool) -> Any:
+    import math
+
+    from numba import njit, prange
+
+    scalars = fast.loops("scalars")
+    name = f"loop_{crc32((source + dtype.name).encode()):08x}_{'all' if parallel else 'one'}"
+    space: dict[str, Any] = {
+        "F": dtype.type, "prange": prange, "empty": numpy.empty, "zeros": numpy.zeros, "float64": numpy.float64,
+        "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "inf": math.inf, "nan": math.nan, "__name__": __name__,
+    }  # fmt: skip
+    for each in ("exp", "log", "log1p", "tanh", "sigmoid", "erf", "normal_cdf", "decay", "decay_less_one", "plus"):
+        space[each] = getattr(scalars, each)
+    text = source.replace("def loop(", f"def {name}(", 1)
+    filename = _kept_in_file(name, text)
+    exec(compile(text, filename, "exec"), space)
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    function: FunctionType = space[name]
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "parallel": parallel}
+    if os.path.exists(filename):
+        try:
+            return njit(function, cache=True, **options)
+        except RuntimeError:  # no folder in which anything could be kept
+            pass
+    return njit(function, **options)
+
+
+def _kept_in_file(name: str, text: str) -> str:
+    """A file with the text, so that what is compiled of it may be kept; else a name that no file has."""
+    try:
+        folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
+        version = fast.loops("compile")._version()
+        folder = folder / version
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{name}.py"
+        if not file.exists():
+            written = file.with_suffix(f".{os.getpid()}")
+            written.write_text(text)
+            os.replace(written, file)
+        return str(file)
+    except OSError:
+        return f"<compiled {name}>"
+
+
+def called(loop: Loop, writer: Any) -> list[str]:
+    """The lines that call a loop, for a program."""
+    text = _Text(loop)
+    loop.source = "\n".join(text.lines())
+    key = loop.source, loop.dtype.name
+    if key not in _compiled:
+        _compiled[key] = Runner(*key[:1], loop.dtype)
+    runner = _compiled[key]
+    large = loop.size >= LARGE
+    name = (
+        writer.name(runner.all if large else runner.one, f"loop{len(writer.space)}")
+        if False
+        else writer.name(runner, "loop")
+    )
+    loop.source = loop.source.replace("def loop(", f"def {name}(", 1)
+    lines = []
+    for each in loop.results:
+        lines.append(f"{each.name} = {writer.memory(each)}")
+    operations = ", ".join(dict.fromkeys(step.op.name for step in loop.steps))
+    lines.append(f"{name}.{'all' if large else 'one'}({', '.join(text.given)})  # {operations}")
+    return lines

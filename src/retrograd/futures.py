@@ -1,0 +1,131 @@
+"""Results that are yet to come, as ``torch.futures``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from .core.absent import absent, listed
+
+Value = TypeVar("Value")
+
+
+class Future(Generic[Value]):
+    """A value, or an error, that somebody will set, in this thread or in another.
+
+    >>> later = Future()
+    >>> twice = later.then(lambda done: 2 * done.value())
+    >>> later.set_result(21)
+    >>> twice.wait()
+    42
+    """
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._complete = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        """Whether there is a value or an error."""
+        return self._complete.is_set()
+
+    def wait(self) -> Value:
+        """The value, as soon as there is one. Raises the error if that was set."""
+        self._complete.wait()
+        return self.value()
+
+    def value(self) -> Value:
+        """The value, which must be there. Raises the error if that was set."""
+        if not self.done():
+            raise RuntimeError("the future is not complete: there is no value yet")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def set_result(self, result: Value) -> None:
+        """Set the value, and call what waits for it. Raises RuntimeError if there is one already."""
+        self._settle(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Set an error, which those who ask for the value get."""
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._settle(None, result)
+
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        with self._lock:
+            if self.done():
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
+                    "completed once."
+                )
+            self._value, self._error = value, error
+            self._complete.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for each in callbacks:
+            each()
+
+    def _when_done(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if not self.done():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def then(self, callback: Callable[[Future[Value]], Any]) -> Future[Any]:
+        """A future of what ``callback`` makes of this one, when it is done."""
+        made: Future[Any] = Future()
+
+        def go_on() -> None:
+            try:
+                made.set_result(callback(self))
+            except Exception as error:
+                made.set_exception(error)
+
+        self._when_done(go_on)
+        return made
+
+    def add_done_callback(self, callback: Callable[[Future[Value]], None]) -> None:
+        """Call ``callback(self)`` when it is done, or now; its errors are printed."""
+
+        def call() -> None:
+            try:
+                callback(self)
+            except Exception as error:
+                text = f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                print(text, file=sys.stderr)
+
+        self._when_done(call)
+
+
+def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
+    """A future of all of them, done when they are. The first error of any is its error."""
+    made: Future[list[Future[Any]]] = Future()
+    left, lock = [len(futures)], threading.Lock()
+
+    def one_less() -> None:
+        with lock:
+            left[0] -= 1
+            if left[0]:
+                return
+        error = next((each._error for each in futures if each._error is not None), None)
+        made._settle(None if error else list(futures), error)
+
+    for each in futures:
+        each._when_done(one_less)
+    if not futures:
+        made.set_result([])
+    return made
+
+
+def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
+    """The values of all, as soon as they are there. Raises the first error of any."""
+    return [each.wait() for each in collect_all(futures).wait()]
+
+
+__all__ = ["Future", "collect_all", "wait_all"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,73 @@
+"""Products of matrices on the threads of loops: each of them asks the BLAS under NumPy for a part.
+
+So the threads of loops are the only ones that work, and all of them work on a batch of small matrices too. ``address`` is
+where the library has its ``sgemm`` (for float32) or ``dgemm``; who calls the loop sees to it that the library does not
+share a part among threads of its own (``kernels/products.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import prange, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .compile import loop
+
+
+@intrinsic
+def _gemm(context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, c: Any) -> Any:
+    """Call Fortran's gemm: ``c = a @ b`` column by column.
+
+    ``first``, ``second``: whether the matrices are turned; ``sizes``: (m, n, k, lda, ldb, ldc).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        where, turned_a, turned_b, numbers, *rest = args
+        byte = ir.IntType(8)
+        pointer = byte.as_pointer()
+
+        def stored(value: Any) -> Any:
+            return builder.bitcast(cgutils.alloca_once_value(builder, value), pointer)
+
+        def letter(turned: Any) -> Any:
+            return stored(builder.select(cgutils.is_not_null(builder, turned), byte(ord("T")), byte(ord("N"))))
+
+        # On machines that store the low half first, a library of 32 bit integers reads these as well.
+        m, n, k, lda, ldb, ldc = (stored(each) for each in cgutils.unpack_tuple(builder, numbers))
+        matrices = [
+            builder.bitcast(context.make_array(kind)(context, builder, value).data, pointer)
+            for kind, value in zip(signature.args[4:], rest, strict=True)
+        ]
+        number = context.get_data_type(signature.args[4].dtype)
+        one, zero = stored(ir.Constant(number, 1.0)), stored(ir.Constant(number, 0.0))
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * 13)
+        given = [
+            letter(turned_a), letter(turned_b), m, n, k, one, matrices[0], lda, matrices[1], ldb, zero, matrices[2], ldc,
+        ]  # fmt: skip
+        builder.call(builder.inttoptr(where, kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    return types.void(address, first, second, sizes, a, b, c), generate
+
+
+@loop
+def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any, c: Any) -> None:
+    """The products of two batches of matrices, all given as lines; ``turned``: which of the two are stored turned round.
+
+    ``sizes``: how many, rows, columns, and what is summed over; ``pieces``: into how many parts rows and columns are cut.
+    """
+    count, m, n, k = sizes
+    high, wide = (m + pieces[0] - 1) // pieces[0], (n + pieces[1] - 1) // pieces[1]
+    for job in prange(count * pieces[0] * pieces[1]):
+        which, row, column = job // (pieces[0] * pieces[1]), job // pieces[1] % pieces[0], job % pieces[1]
+        top, left = row * high, column * wide
+        rows, columns = min(high, m - top), min(wide, n - left)
+        if rows > 0 and columns > 0:
+            x = a[which * m * k + (top if turned[0] else top * k) :]
+            y = b[which * k * n + (left * k if turned[1] else left) :]
+            leads = (columns, rows, k, k if turned[1] else n, m if turned[0] else k, n)
+            # Fortran's matrices are ours turned round, and so is their product.
+            _gemm(address, turned[1], turned[0], leads, y, x, c[(which * m + top) * n + left :])

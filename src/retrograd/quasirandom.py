@@ -1,0 +1,160 @@
+"""Sobol sequences: points that fill a cube more evenly than random ones, as ``torch.quasirandom``."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Any
+
+import numpy
+
+import retrograd as torch
+
+from .core.absent import absent, listed
+from .core.dtypes import unsupported
+from .core.tensor import Tensor
+
+#: How many bits a coordinate has, and of how many coordinates the directions are known.
+BITS, MOST = 30, 21201
+
+
+@functools.cache
+def _numbers() -> tuple[Any, Any]:
+    """For each dimension a primitive polynomial, as bits, and the first odd numbers of its recurrence.
+
+    These are Joe and Kuo's ("Constructing Sobol sequences with better two-dimensional projections", 2008), which SciPy
+    brings for its own sequences.
+    """
+    place = resources.files("scipy.stats") / "_sobol_direction_numbers.npz"
+    with place.open("rb") as file, numpy.load(file) as found:
+        return found["poly"].astype(numpy.int64), found["vinit"].astype(numpy.int64)
+
+
+def _directions(dimension: int) -> Any:
+    """For each dimension (a row) the direction of every bit of a point's number (Bratley and Fox 1988)."""
+    polynomials, first = (each[:dimension] for each in _numbers())
+    found = numpy.ones((dimension, BITS), numpy.int64)
+    degrees = numpy.frexp(polynomials)[1] - 1
+    for degree in range(1, int(degrees.max(initial=0)) + 1):
+        rows = numpy.flatnonzero(degrees == degree)
+        of_degree, polynomial = found[rows], polynomials[rows]
+        of_degree[:, :degree] = first[rows, :degree]
+        for bit in range(degree, BITS):
+            new = of_degree[:, bit - degree].copy()
+            for back in range(1, degree + 1):
+                taken = polynomial >> (degree - back) & 1
+                new ^= taken * (of_degree[:, bit - back] << back)
+            of_degree[:, bit] = new
+        found[rows] = of_degree
+    return found << numpy.arange(BITS - 1, -1, -1)
+
+
+class SobolEngine:
+    """A Sobol sequence in ``dimension`` dimensions; ``scramble``: turned and shifted at random, by ``seed`` if given.
+
+    >>> SobolEngine(2).draw(3)
+    tensor([[0.0000, 0.0000],
+            [0.5000, 0.5000],
+            [0.7500, 0.2500]])
+
+    Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967; Owen,
+    "Scrambling Sobol and Niederreiter-Xing points", 1998.
+    """
+
+    MAXBIT = BITS
+    MAXDIM = MOST
+
+    def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
+        if dimension > MOST or dimension < 1:
+            raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {MOST}]")
+        self.seed = seed
+        self.scramble = scramble
+        self.dimension = dimension
+        self.sobolstate = torch.from_numpy(_directions(dimension))
+        self.shift = torch.zeros(dimension, dtype=torch.long)
+        if scramble:
+            self._scramble()
+        self.quasi = self.shift.clone()
+        self._first_point = (self.quasi / 2**BITS).reshape(1, -1)
+        self.num_generated = 0
+
+    def _scramble(self) -> None:
+        """Shift all points, and multiply the directions' bits by a random triangular matrix."""
+        generator = None
+        if self.seed is not None:
+            generator = torch.Generator()
+            generator.manual_seed(self.seed)
+        bits = torch.randint(2, (self.dimension, BITS), generator=generator)
+        self.shift = bits @ 2 ** torch.arange(BITS)
+        matrices = torch.randint(2, (self.dimension, BITS, BITS), generator=generator).tril()
+        weights = 1 << numpy.arange(BITS - 1, -1, -1)
+        rows = (matrices.numpy() | numpy.eye(BITS, dtype=numpy.int64)) @ weights
+        state = self.sobolstate.numpy()
+        odd = numpy.bitwise_count(rows[:, :, None] & state[:, None, :]) & 1
+        state[...] = (odd * weights[:, None]).sum(1)
+
+    def _steps(self, count: int) -> Any:
+        """By what each of the next points differs from the one before, bit by bit."""
+        if self.num_generated == 0:  # the first point is none of these
+            count -= 1
+        start = max(self.num_generated - 1, 0)
+        numbers = ~numpy.arange(start, start + count, dtype=numpy.int64)
+        lowest = numpy.frexp((numbers & -numbers).astype(numpy.float64))[1] - 1  # the lowest bit that is not set
+        return self.sobolstate.numpy()[:, lowest].T
+
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """The next ``n`` points, the rows of a tensor of ``dtype`` (float32 or float64)."""
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise unsupported("_sobol_engine_draw", dtype.numpy)
+        if n < (self.num_generated == 0):
+            size = n - (self.num_generated == 0)
+            raise RuntimeError(f"Trying to create tensor with negative dimension {size}: [{size}, {self.dimension}]")
+        points = numpy.bitwise_xor.accumulate(self._steps(n), axis=0) ^ self.quasi.numpy()
+        if len(points):
+            self.quasi.copy_(torch.from_numpy(points[-1]))
+        result = torch.from_numpy(points).to(dtype) * 2.0**-BITS
+        if self.num_generated == 0:
+            result = torch.cat((self._first_point.to(dtype), result))
+        self.num_generated += n
+        if out is None:
+            return result
+        return out.resize_(result.shape).copy_(result)
+
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """The next ``2**m`` points. Raises ValueError if there would then not be a power of two of them in all."""
+        n = 2**m
+        total = self.num_generated + n
+        if total & (total - 1):
+            raise ValueError(
+                "The balance properties of Sobol' points require n to be a power of 2. "
+                f"{self.num_generated} points have been previously generated, then: n={self.num_generated}+2**{m}={total}."
+                " If you still want to do this, please use 'SobolEngine.draw()' instead."
+            )
+        return self.draw(n, out, dtype)
+
+    def reset(self) -> SobolEngine:
+        """Begin the sequence again."""
+        self.quasi.copy_(self.shift)
+        self.num_generated = 0
+        return self
+
+    def fast_forward(self, n: int) -> SobolEngine:
+        """Pass over the next ``n`` points."""
+        steps = self._steps(n)
+        if len(steps):
+            self.quasi.copy_(torch.from_numpy(numpy.bitwise_xor.reduce(steps, axis=0) ^ self.quasi.numpy()))
+        self.num_generated += n
+        return self
+
+    def __repr__(self) -> str:
+        parts = [f"dimension={self.dimension}"]
+        if self.scramble:
+            parts.append("scramble=True")
+        if self.seed is not None:
+            parts.append(f"seed={self.seed}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+__all__ = ["SobolEngine"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,0 +1,63 @@
+"""Points in many dimensions for TensorBoard's projector: files beside the events, and what says where they are."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from typing import Any
+
+import numpy
+
+from . import pictures
+
+_configs = importlib.import_module("tensorboard.plugins.projector.projector_config_pb2")
+_texts = importlib.import_module("google.protobuf.text_format")
+
+
+def configuration() -> Any:
+    """A configuration without any points."""
+    return _configs.ProjectorConfig()
+
+
+def _write(folder: str, name: str, rows: Any) -> None:
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        file.writelines("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: Any, images: Any, tag: str) -> None:
+    """Write ``points``, and what belongs to each, to the folder ``name`` below ``log_dir``, and enter them in ``config``."""
+    if labels is not None and len(labels) != len(points):
+        raise AssertionError("#labels should equal with #data points")
+    if images is not None and len(images) != len(points):
+        raise AssertionError("#images should equal with #data points")
+    if points.ndim != 2:
+        raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
+    folder = os.path.join(log_dir, name)
+    os.makedirs(folder, exist_ok=True)
+    info = config.embeddings.add(tensor_name=tag, tensor_path=f"{name}/tensors.tsv")
+    if labels is not None:
+        rows = [header, *labels] if header else [[each] for each in labels]
+        _write(folder, "metadata.tsv", rows)
+        info.metadata_path = f"{name}/metadata.tsv"
+    if images is not None:
+        _sprite(images, os.path.join(folder, "sprite.png"))
+        info.sprite.image_path = f"{name}/sprite.png"
+        info.sprite.single_image_dim.extend([images.shape[3], images.shape[2]])
+    _write(folder, "tensors.tsv", points.tolist())
+    with open(os.path.join(log_dir, "projector_config.pbtxt"), "w", encoding="utf-8") as file:
+        file.write(_texts.MessageToString(config))
+
+
+def _sprite(images: Any, path: str) -> None:
+    """The pictures of all points (number, colours, height, width) as one square picture."""
+    side = math.ceil(math.sqrt(len(images)))
+    if images.shape[2] != images.shape[3]:
+        raise AssertionError("Image should be square, see tensorflow/tensorboard#670")
+    if images.shape[3] * side > 8192:
+        raise AssertionError("Sprite too large, see label_img shape limits")
+    rows = pictures.grid(pictures.coloured_each(images), side)
+    square = numpy.zeros((rows.shape[1], rows.shape[1], 3), rows.dtype)
+    square[: rows.shape[0]] = rows
+    with open(path, "wb") as file:
+        file.write(pictures.png(pictures.bytes_of(square))[2])
