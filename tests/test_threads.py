@@ -1,15 +1,17 @@
-"""The number of threads: what NumPy's BLAS says of itself, and what it is told."""
+"""Threads: their number, what NumPy's BLAS says of itself and is told, and a fork in the middle of a sweep."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import retrograd as torch
-from retrograd.core import threads
+from retrograd.core import engine, threads
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +61,26 @@ def test_a_library_that_can_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert torch.get_num_threads() == 3
     with pytest.warns(UserWarning, match="can not be told"):
         torch.set_num_threads(2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_sweeps_that_was_forked_while_a_gradient_was_added() -> None:
+    holding, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with engine._accumulating:
+            holding.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    holding.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends it
+        x = torch.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+        os._exit(0 if x.grad is not None else 1)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

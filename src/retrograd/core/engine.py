@@ -12,6 +12,7 @@ one, a pass before the sweep counts what each leaf will get.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -32,7 +33,18 @@ from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
-_accumulating = threading.Lock()
+#: Held while a gradient is added to a leaf's. Reentrant, as adding what records itself may call the user's code.
+_accumulating = threading.RLock()
+
+
+def _after_fork() -> None:
+    """In a child nobody adds: whichever thread of the parent held the lock is not there to let go of it."""
+    global _accumulating
+    _accumulating = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 #: From so many elements on, gradients are added and copied by what may use several threads.
 LARGE = 1 << 15
 #: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
