@@ -185,7 +185,7 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
         return None
     flat = x.ravel()
-    if x.ndim > 2 or not flat.dot(flat) < numpy.inf:
+    if x.ndim > 2 or not flat.dot(flat) < math.inf:
         return None
     order = (numpy.negative(x) if largest else x).argsort(-1, "stable")
     if x.ndim == 1:
