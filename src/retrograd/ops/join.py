@@ -265,7 +265,10 @@ def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return moving.stacked(module_of(arrays[0]), arrays, dim)
+    first = arrays[0]
+    if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
+        return numpy.array(arrays)  # NumPy's stack takes five times as long
+    return moving.stacked(module_of(first), arrays, dim)
 
 
 for _level, _entries in (

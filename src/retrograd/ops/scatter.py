@@ -39,7 +39,8 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
 
 def _own(np: Any, x: Any) -> Any:
     """A copy in C order."""
-    return copied(x) if x.size >= LARGE and x.flags.c_contiguous else np.array(x, order="C")
+    large = x.size >= LARGE and x.flags.c_contiguous
+    return copied(x) if large else np.array(x, order="C")  # a gradient may be a NumPy scalar
 
 
 def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:
