@@ -448,6 +448,7 @@ def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_wa
             raise KeyboardInterrupt
 
     sweep()
+    warned = numpy.geterr()
     for begin in range(1, 1000):
         left = begin
         sys.settrace(interrupting)
@@ -457,6 +458,7 @@ def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_wa
             pass
         finally:
             sys.settrace(None)
+            numpy.seterr(**warned)  # an interrupt at the beginning of ``numpy.errstate.__exit__`` leaves its settings
         assert torch.is_grad_enabled() and (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
         if left > 0:
             return
