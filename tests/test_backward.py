@@ -7,6 +7,7 @@ import sys
 import weakref
 from typing import Any
 
+import numpy
 import pytest
 
 import retrograd as torch
