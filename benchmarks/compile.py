@@ -25,10 +25,10 @@ def gelu(torch: Any, x: Any) -> Any:
 
 
 def normalised(torch: Any, x: Any) -> Any:
-    """Rows with mean 0 and variance 1, written out."""
+    """The hyperbolic tangent of rows with mean 0 and variance 1 (of these themselves the sum has no gradient)."""
     rows = x.view(-1, 100)
     centred = rows - rows.mean(1, keepdim=True)
-    return centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()
+    return (centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()).tanh()
 
 
 def alone(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Callable[[], Any]]:
@@ -95,7 +95,7 @@ def rows() -> Iterator[Row]:
     for name, function in (
         ("seven operations", mixed),
         ("gelu written out", gelu),
-        ("layer_norm written out", normalised),
+        ("tanh of layer_norm written out", normalised),
     ):
         for count in (1000, 10000, 100000, 1000000):
             yield Row(f"{name}, {size(count)}, forward", alone(function, count), 2)
