@@ -34,16 +34,19 @@ def arrays(results: Any) -> Iterator[Any]:
         yield from arrays(list(results.values()))
     elif hasattr(results, "detach"):
         yield results.detach().cpu().resolve_conj().numpy()
-    elif isinstance(results, (int, float, complex, numpy.ndarray, numpy.generic)):
+    elif hasattr(results, "__array__") or isinstance(results, (int, float, complex)):
         yield numpy.asarray(results)
+    elif hasattr(results, "numpy"):
+        yield results.numpy()
 
 
 class Engine:
-    """A module, and the works of the row it was last asked to prepare, by name: the row's own, and the one by hand."""
+    """A module (or none), and the works that it was last asked to prepare, by name: a row's own, and the one by hand."""
 
-    def __init__(self, name: str, threads: int) -> None:
-        self.module = import_module(name)
-        self.module.set_num_threads(threads)
+    def __init__(self, module: str, threads: int) -> None:
+        self.module: Any = import_module(module) if module else None
+        if module:
+            self.module.set_num_threads(threads)
         #: The wall's clock, or (one thread) the processor's time of this thread, which other programs do not disturb.
         self.now = time.thread_time if threads == 1 else time.perf_counter
         self.works: dict[str, Callable[[], Any]] = {}
@@ -51,16 +54,19 @@ class Engine:
 
     def prepare(self, group: str, place: int, by_hand: bool) -> list[Any]:
         """Make a row's work; what it computes."""
-        self.works = {}
-        gc.collect()
         row = GROUPS[group].rows[place]
         self.module.manual_seed(0)
-        self.works["program"] = row.program(self.module)
-        # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
-        found = [each.copy() for each in arrays(self.works["program"]())]
+        works = {"program": row.program(self.module)}
         if by_hand and row.by_hand is not None:
-            self.works["by_hand"] = row.by_hand()
-        for name, work in self.works.items():
+            works["by_hand"] = row.by_hand()
+        return self.settle(works)
+
+    def settle(self, works: dict[str, Callable[[], Any]]) -> list[Any]:
+        """Find out how often to run each in a turn; what the first computes."""
+        self.works = works
+        # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
+        found = [each.copy() for each in arrays(works["program"]())]
+        for name, work in works.items():
             self._once(work, 2)
             self.counts[name] = max(1, min(20000, int(TURN / max(self._once(work, 2), 1e-7))))
         gc.collect()
@@ -91,10 +97,10 @@ class Engine:
         return (now() - start) / count
 
 
-def main() -> None:
-    """Answer until the questions end: ``python -m benchmarks.engine MODULE THREADS``."""
-    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what a program prints is no answer
-    engine = Engine(sys.argv[1], int(sys.argv[2]))
+def serve(engine: Engine) -> None:
+    """Answer until the questions end."""
+    answers = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a program prints is no answer
     while True:
         try:
             method, given = pickle.load(sys.stdin.buffer)
@@ -109,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(Engine(sys.argv[1], int(sys.argv[2])))

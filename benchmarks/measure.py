@@ -60,11 +60,10 @@ def differs(row: Row, ours: list[Any], theirs: list[Any]) -> str | None:
 
 
 class Process:
-    """An engine at work in its process (``engine.py``)."""
+    """An engine at work in its process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments."""
 
-    def __init__(self, module: str, threads: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.engine", module, str(threads)]
-        self._pipe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, *command: str) -> None:
+        self._pipe = subprocess.Popen([sys.executable, "-m", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, method: str, *given: Any) -> Any:
         """What a method of :class:`benchmarks.engine.Engine` answers, or the error that it raised."""
@@ -82,9 +81,9 @@ class Bench:
     """Both engines, each in its process; PyTorch only where it is installed."""
 
     def __init__(self, threads: int, theirs: bool) -> None:
-        self.engines = {"ours": Process("retrograd", threads)}
+        self.engines = {"ours": Process("benchmarks.engine", "retrograd", str(threads))}
         if theirs:
-            self.engines["theirs"] = Process("torch", threads)
+            self.engines["theirs"] = Process("benchmarks.engine", "torch", str(threads))
         self.threads = threads
 
     def measure(self, group: Group, place: int, rounds: int) -> Result:
