@@ -60,10 +60,16 @@ def differs(row: Row, ours: list[Any], theirs: list[Any]) -> str | None:
 
 
 class Process:
-    """An engine at work in its process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments."""
+    """An engine at work in its process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments.
 
-    def __init__(self, *command: str) -> None:
-        self._pipe = subprocess.Popen([sys.executable, "-m", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    ``first``: the library that is imported before anything else is, so that it finds NumPy's threads as it has them in a
+    program that begins with it (``retrograd/core/waiting.py``).
+    """
+
+    def __init__(self, first: str, module: str, *arguments: str) -> None:
+        run = f"import {first}, runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+        command = [sys.executable, "-c", run, *arguments]
+        self._pipe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, method: str, *given: Any) -> Any:
         """What a method of :class:`benchmarks.engine.Engine` answers, or the error that it raised."""
@@ -81,9 +87,9 @@ class Bench:
     """Both engines, each in its process; PyTorch only where it is installed."""
 
     def __init__(self, threads: int, theirs: bool) -> None:
-        self.engines = {"ours": Process("benchmarks.engine", "retrograd", str(threads))}
+        self.engines = {"ours": Process("retrograd", "benchmarks.engine", "retrograd", str(threads))}
         if theirs:
-            self.engines["theirs"] = Process("benchmarks.engine", "torch", str(threads))
+            self.engines["theirs"] = Process("torch", "benchmarks.engine", "torch", str(threads))
         self.threads = threads
 
     def measure(self, group: Group, place: int, rounds: int) -> Result:

@@ -196,7 +196,7 @@ def prepared(peers: dict[str, Process], work: str) -> dict[str, Process]:
 
 def main() -> None:
     """Measure what is installed, print the table, write it."""
-    peers = {name: Process("benchmarks.peers", name) for name, module in PEERS.items() if find_spec(module)}
+    peers = {name: Process(module, "benchmarks.peers", name) for name, module in PEERS.items() if find_spec(module)}
     peers = prepared(peers, next(iter(WORKS)))
     lines = ["| | " + " | ".join(peers) + " |", "| --- |" + " --- |" * len(peers)]
     for work in WORKS:
