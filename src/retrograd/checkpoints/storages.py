@@ -118,7 +118,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
             f"requiring a storage size of {needed * item} are out of bounds for storage of size {array.size * item}"
         )
     if not needed:
-        return array[:0].reshape(size) if 0 in size else array[offset : offset + 1].reshape(size)
+        return array[:0].reshape(size)
     module = devices.module_of(array)
     steps = [step * array.itemsize for step in stride]
     return module.lib.stride_tricks.as_strided(array[offset:], size, steps)

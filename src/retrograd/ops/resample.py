@@ -31,7 +31,6 @@ def _upsampling(name: str, title: str) -> Any:
     return resized
 
 
-_LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 #: The blocks by mode and number of dimensions.
 _UPSAMPLE: dict[tuple[str, int], Any] = {}
 for _mode, _rank, _title in (

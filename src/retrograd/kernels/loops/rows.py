@@ -12,7 +12,7 @@ import numpy
 from numba import prange
 
 from .compile import loop, loop_of_sums
-from .scalars import at, decay, larger, like, row, shared
+from .scalars import at, decay, larger, like, part, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
 
@@ -88,17 +88,24 @@ def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
 WIDTH = 256
 
 
+@part
+def tops(x: Any, o: Any, left: Any, right: Any) -> Any:
+    """The largest element of each column of a strip."""
+    top = x[o, 0, left:right].copy()
+    for r in range(x.shape[1]):
+        here = x[o, r, left:right]
+        for j in range(here.size):
+            top[j] = larger(top[j], here[j])
+    return top
+
+
 @loop_of_sums
 def softmax_columns(x: Any, out: Any) -> None:
     across = (x.shape[2] + WIDTH - 1) // WIDTH
     for cell in prange(x.shape[0] * across):
         o, left = cell // across, cell % across * WIDTH
         right = min(left + WIDTH, x.shape[2])
-        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
-        for r in range(x.shape[1]):
-            here = x[o, r, left:right]
-            for j in range(here.size):
-                top[j] = larger(top[j], here[j])
+        top, whole = tops(x, o, left, right), numpy.zeros(right - left, x.dtype)
         for r in range(x.shape[1]):
             here, into = x[o, r, left:right], out[o, r, left:right]
             for j in range(here.size):
@@ -119,11 +126,7 @@ def log_softmax_columns(x: Any, out: Any) -> None:
     for cell in prange(x.shape[0] * across):
         o, left = cell // across, cell % across * WIDTH
         right = min(left + WIDTH, x.shape[2])
-        top, whole = x[o, 0, left:right].copy(), numpy.zeros(right - left, x.dtype)
-        for r in range(x.shape[1]):
-            here = x[o, r, left:right]
-            for j in range(here.size):
-                top[j] = larger(top[j], here[j])
+        top, whole = tops(x, o, left, right), numpy.zeros(right - left, x.dtype)
         for r in range(x.shape[1]):
             here = x[o, r, left:right]
             for j in range(here.size):
@@ -210,10 +213,10 @@ def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) 
     """``sums`` (parts, columns): for each part of the rows the sums of ``g * (x - mean) * rstd``."""
     parts = sums.shape[0]
     step = (x.shape[0] + parts - 1) // parts
-    for part in prange(parts):
-        found = sums[part]
+    for piece in prange(parts):
+        found = sums[piece]
         found[:] = 0
-        for r in range(part * step, min(x.shape[0], (part + 1) * step)):
+        for r in range(piece * step, min(x.shape[0], (piece + 1) * step)):
             slope, here, centre, scale = row(g, r), x[r], mean[r], rstd[r]
             for i in range(here.size):
                 found[i] += at(slope, i) * ((here[i] - centre) * scale)

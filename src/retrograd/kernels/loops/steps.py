@@ -8,18 +8,25 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from numba import prange
+from numba import njit, prange
 
 from .compile import loop_as_written
 from .scalars import like
 
 
+@njit(forceinline=True)
+def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
+    """The gradient, turned round to maximise, with the weight decay added to it; rounded wherever NumPy would."""
+    slope = sign * grad
+    if decay != 0:
+        slope += decay * param
+    return slope
+
+
 @loop_as_written
 def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
     for i in prange(param.size):
-        slope = sign * grad[i]
-        if decay != 0:
-            slope += decay * param[i]
+        slope = slope_of(grad[i], param[i], sign, decay)
         param[i] -= rate * slope
 
 
@@ -29,9 +36,7 @@ def momentum(
 ) -> None:
     """``velocity = kept * velocity + added * slope``; ``ahead``: the step is Nesterov's."""
     for i in prange(param.size):
-        slope = sign * grad[i]
-        if decay != 0:
-            slope += decay * param[i]
+        slope = slope_of(grad[i], param[i], sign, decay)
         speed = kept * velocity[i] + added * slope
         velocity[i] = speed
         param[i] -= rate * (slope + ahead * speed if ahead != 0 else speed)
@@ -45,9 +50,7 @@ def adam(
     """``mean`` moves to the slope by ``weight``; ``square = beta * square + rest * slope**2``."""
     for i in prange(param.size):
         here = param[i] * shrink
-        slope = sign * grad[i]
-        if decay != 0:
-            slope += decay * here
+        slope = slope_of(grad[i], here, sign, decay)
         gap = slope - mean[i]
         average = mean[i] + weight * gap if weight < 0.5 else slope + (weight - like(weight, 1)) * gap
         power = beta * square[i] + (slope * rest) * slope
@@ -61,9 +64,7 @@ def root_mean_square(
 ) -> None:
     """``square = kept * square + rest * slope**2``; the step is the slope by its root."""
     for i in prange(param.size):
-        slope = sign * grad[i]
-        if decay != 0:
-            slope += decay * param[i]
+        slope = slope_of(grad[i], param[i], sign, decay)
         power = kept * square[i] + (slope * rest) * slope
         square[i] = power
         param[i] += (slope * -rate) / (sqrt(power) + eps)

@@ -14,7 +14,6 @@ from . import pictures
 _PROTO = "tensorboard.compat.proto."
 _summaries = importlib.import_module(_PROTO + "summary_pb2")
 _tensors = importlib.import_module(_PROTO + "tensor_pb2")
-_types = importlib.import_module(_PROTO + "types_pb2")
 _numbers = importlib.import_module("google.protobuf.struct_pb2")
 _layouts = importlib.import_module("tensorboard.plugins.custom_scalar.layout_pb2")
 _parameters = importlib.import_module("tensorboard.plugins.hparams.api_pb2")
