@@ -267,6 +267,28 @@ def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
     same(*both(run), tolerance=1e-4)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_to_parts_of_one_product(causal: bool, both: Any) -> None:
+    def run() -> Any:
+        def attended(x: Any, k: Any) -> Any:
+            q, v = (each.view(1, 70, 6, 8).transpose(1, 2) for each in x.split(48, 2))
+            k, v = k.view(1, 90, 2, 8).transpose(1, 2), v[:, ::3].repeat(1, 1, 2, 1)[:, :, :90]
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+
+        return swept(attended, torch.randn(1, 70, 96), torch.randn(1, 90, 16))
+
+    same(*both(run), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_attention_in_other_precisions(dtype: Any, both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(1, 1, 100, 8, dtype=dtype) for _ in range(3))
+        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
+
+    same(*both(run), tolerance=5e-3 if dtype is torch.float16 else 1e-12)
+
+
 def test_attention_to_nan(both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(1, 2, 40, 4) for _ in range(3))
