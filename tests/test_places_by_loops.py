@@ -256,6 +256,27 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
     same(*both(run), tolerance=0)
 
 
+MAPS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "nearest": (lambda x: F.interpolate(x, (9, 5)), (2, 3, 7, 11)),
+    "linear": (lambda x: F.interpolate(x, 29, mode="linear"), (2, 3, 11)),
+    "bilinear": (lambda x: F.interpolate(x, (13, 6), mode="bilinear"), (2, 3, 7, 11)),
+    "bilinear, corners": (lambda x: F.interpolate(x, (5, 31), mode="bilinear", align_corners=True), (2, 3, 7, 11)),
+    "bicubic": (lambda x: F.interpolate(x, (13, 6), mode="bicubic"), (2, 3, 7, 11)),
+    "trilinear": (lambda x: F.interpolate(x, (6, 8, 3), mode="trilinear"), (2, 3, 4, 5, 6)),
+    "averages": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), (2, 3, 8, 12)),
+    "averages of a line": (lambda x: F.avg_pool1d(x, 4), (2, 3, 12)),
+    "adaptive averages": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), (2, 3, 8, 12)),
+    "mirrored": (lambda x: F.pad(x, (2, 3, 1, 2), mode="reflect"), (2, 3, 8, 12)),
+}
+
+
+@pytest.mark.parametrize("how", MAPS)
+def test_maps_along_axes(how: str, both: Any) -> None:
+    function, shape = MAPS[how]
+    for each in (torch.float32, torch.float64):
+        same(*both(lambda each=each: swept(function, torch.randn(shape, dtype=each))), tolerance=1e-6)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 2, 300, 8)], ids=str)
 def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
