@@ -256,6 +256,20 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
     same(*both(run), tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.bool], ids=str)
+def test_slices(dtype: Any, both: Any) -> None:
+    def run() -> Any:
+        i, x = torch.randint(0, 7, (3, 200)), torch.randn(7, 3, 7, 19).to(dtype)
+        found = [F.embedding(i, x[0, 0]), x.index_select(0, i[0]), x.index_select(2, i.flatten()), x[:, :, i - 7]]
+        with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 2 with size 7"):
+            x[:, :, i + 1]
+        with pytest.raises(IndexError, match="index out of range in self"):
+            F.embedding(i + 1, x[0, 0])
+        return found
+
+    same(*both(run), tolerance=0)
+
+
 MAPS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "nearest": (lambda x: F.interpolate(x, (9, 5)), (2, 3, 7, 11)),
     "linear": (lambda x: F.interpolate(x, 29, mode="linear"), (2, 3, 11)),
