@@ -67,7 +67,9 @@ class Engine:
         # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
         found = [each.copy() for each in arrays(works["program"]())]
         for name, work in works.items():
-            seconds = min(self._once(work, 2) for _ in range(4))  # at first threads may have to be woken, or loops compiled
+            seconds = min(
+                self._once(work, 2) for _ in range(4)
+            )  # at first threads may have to be woken, or loops compiled
             self.counts[name] = max(1, min(20000, int(TURN / max(seconds, 1e-7))))
         gc.collect()
         return found
