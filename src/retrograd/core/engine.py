@@ -299,7 +299,7 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 def _just_a_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
     """Whether nothing can be reached from ``roots`` but by a chain to the one leaf that is ``wanted``: no plan is needed."""
-    if len(roots) > 1 or len(wanted) > 1:
+    if len(roots) != 1 or len(wanted) > 1:
         return False
     place = roots[0][0]
     while place.lone:
