@@ -60,14 +60,14 @@ def log_softmax(x: Any, axis: int) -> Any:
 
 
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean, in double precision, divided by ``left``."""
+    """The sums along an axis of the squared distances from the mean, divided by ``left``, in double precision."""
     if not (size := _length(x, axis)):
         return None
     gap = x.astype(F64)
     numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if axis else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
     found = gap.dot(ONES[F64][size]) if axis else ONES[F64][size].dot(gap)
-    found = numpy.divide(found, left).astype(F32)
+    found = numpy.divide(found, left, found)
     return found if not keepdims else found.reshape(-1, 1) if axis else found.reshape(1, -1)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import unsupported
+from ..core.dtypes import SHORT, unsupported
 from . import looped
+from .floats import widened
 from .picking import FEW, grid, put_along, same_around, taken, taken_along
 
 
@@ -183,6 +184,9 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
+    if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
+        long, added = widened(x, values)
+        return scatter_reduce(np, long, index, added, dim, reduce, include_self).astype(x.dtype)
     out = np.array(x, order="C")
     if index.size == 0:
         return out
