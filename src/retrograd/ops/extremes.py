@@ -56,7 +56,7 @@ extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if not keepdim and (found := few.extreme(self, dim, name == "amax")) is not None:
+        if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)

@@ -228,9 +228,10 @@ def _block(backward: str) -> Any:
 @_block("NativeLayerNormBackward0")
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
     """``self`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``."""
-    _floats("LayerNormKernelImpl", self)
+    if self.dtype is not few.F32:
+        _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
-    return out.reshape(self.shape), mean, rstd
+    return out if self.ndim == 2 == out.ndim else out.reshape(self.shape), mean, rstd
 
 
 @_block("NativeGroupNormBackward0")
@@ -294,20 +295,17 @@ def native_layer_norm(
     return out, reshape(mean, size), reshape(rstd, size)
 
 
-def _plain(x: Any, last: tuple[int, ...], *given: Tensor | None) -> bool:
-    """Whether there is nothing to be refused, in the most common case."""
-    for each in given:
-        if each is not None and (each._array.shape != last or each._array.dtype is not x.dtype):
-            return False
-    return len(last) == 1 and x.shape[-1:] == last
-
-
 def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
     """The layout for a plain call; an error for what has to be looked at."""
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
-    if not _plain(x, last, weight, bias):
-        raise ValueError
-    return _layer_layout(x.shape, last)
+    shape, dtype = x.shape, x.dtype
+    if len(last) == 1 and shape[-1:] == last:
+        for each in (weight, bias):
+            if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
+                break
+        else:
+            return _layer_layout(shape, last)
+    raise ValueError
 
 
 @surface(method=False, quick=layer_norm_block, gives=FIRST, operands=("input", "weight", "bias"), layout=_common_layout)
