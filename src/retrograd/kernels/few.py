@@ -171,12 +171,11 @@ def chosen(x: Any, target: Any, ignored: int) -> float | None:
     rows, size = x.shape
     if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32:
         return None
-    whole, row, number = 0.0, 0, x.item
-    for place in target.tolist():
+    whole, number = 0.0, x.item
+    for row, place in enumerate(target.tolist()):
         if not 0 <= place < size or place == ignored:
             return None
         whole += number(row, place)
-        row += 1
     return whole
 
 

@@ -295,17 +295,21 @@ def native_layer_norm(
     return out, reshape(mean, size), reshape(rstd, size)
 
 
+def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    dtype = x.dtype
+    for each in (weight, bias):
+        if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
+            return False
+    return len(last) == 1 and x.shape[-1:] == last
+
+
 def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
     """The layout for a plain call; an error for what has to be looked at."""
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
-    shape, dtype = x.shape, x.dtype
-    if len(last) == 1 and shape[-1:] == last:
-        for each in (weight, bias):
-            if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
-                break
-        else:
-            return _layer_layout(shape, last)
-    raise ValueError
+    if not _plain(x, last, weight, bias):
+        raise ValueError
+    return _layer_layout(x.shape, last)
 
 
 @surface(method=False, quick=layer_norm_block, gives=FIRST, operands=("input", "weight", "bias"), layout=_common_layout)
