@@ -64,7 +64,7 @@ def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keep
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if not keepdim and (found := few.extreme(self, dim, name == "amax")) is not None:
+        if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)

@@ -186,9 +186,9 @@ def surface(
     return declare
 
 
-def fronted(target: Callable[..., Any], quick: Operation, guard: str, **fixed: Any) -> Any:
+def fronted(target: Callable[..., Any], quick: Operation, guard: str, gives: Any = None, **fixed: Any) -> Any:
     """``target`` with a quick way (see :func:`surface`)."""
-    return _fronted(Front(quick.op, target, guard, fixed), target.__name__)
+    return _fronted(Front(quick.op, target, guard, fixed, gives), target.__name__)
 
 
 def _fronted(front: Front, name: str, public: str = "") -> Any:
