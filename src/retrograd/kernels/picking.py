@@ -15,6 +15,7 @@ from . import large, looped
 from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
+PARTS = 16  # of an index, so that several threads look at it
 FEW = 1024  # up to so many elements the tables of places are kept
 
 
@@ -38,7 +39,22 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
     flat = index.view(U64)
+    if flat.size >= LARGE and (loops := looped.movers("picking", flat.size, index)) and index.flags.c_contiguous:
+        found = numpy.empty(PARTS, U64)
+        loops.highest_of_parts(flat.reshape(-1), found)
+        return bool(found.item(found.argmax()) < size)
     return not flat.size or flat.item(flat.argmax()) < size
+
+
+def rows_at(x: Any, index: Any, axis: int) -> Any:
+    """``x.take(index, axis)`` of an index that is :func:`within`."""
+    if axis == 0 and x.ndim > 1 and x.flags.c_contiguous:
+        width = x.size // max(1, len(x))
+        if (loops := looped.movers("picking", index.size * width, x, index)) is not None and index.flags.c_contiguous:
+            out = numpy.empty((index.size, width), looped.BITS[x.dtype.itemsize])
+            loops.rows_at(x.reshape(-1, width).view(out.dtype), index.reshape(-1), out)
+            return out.view(x.dtype).reshape(*index.shape, *x.shape[1:])
+    return x.take(index, axis)
 
 
 @lru_cache(maxsize=256)
