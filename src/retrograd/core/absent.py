@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from . import overriding, quiet, where
+from .borrowed import own_constructors
 from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -139,6 +140,7 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     (True, False, True)
     """
     _belongs(namespace)
+    own_constructors(namespace)
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
