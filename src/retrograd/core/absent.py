@@ -97,10 +97,19 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
         why = why_absent(f"{torch_module}.{name}")
         caller = sys._getframe(1)
         if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
-            raise ImportError(f"cannot import name {name!r} from {torch_module!r} ({why})", name=torch_module)
+            text = f"cannot import name {name!r} from {torch_module!r} ({why}){_meant(module_name, name)}"
+            raise ImportError(text, name=torch_module)
         raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
 
     return __getattr__
+
+
+def _meant(module_name: str, name: str) -> str:
+    """What Python adds to an AttributeError, and to no ImportError."""
+    from difflib import get_close_matches  # for those only who have misspelt something
+
+    found = get_close_matches(name, dir(sys.modules.get(module_name)), 1, 0.8)
+    return f". Did you mean: {found[0]!r}?" if found else ""
 
 
 def _loaded(module_name: str, name: str, source: str) -> Any:
