@@ -99,13 +99,13 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
         if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
             text = f"cannot import name {name!r} from {torch_module!r} ({why}){_meant(module_name, name)}"
             raise ImportError(text, name=torch_module)
-        raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
+        raise AttributeError(f"{message} ({why}){_meant(module_name, name)}", name=name)
 
     return __getattr__
 
 
 def _meant(module_name: str, name: str) -> str:
-    """What Python adds to an AttributeError, and to no ImportError."""
+    """The nearest name, which Python itself would show in a terminal and nowhere else, and not for an import."""
     from difflib import get_close_matches  # for those only who have misspelt something
 
     found = get_close_matches(name, dir(sys.modules.get(module_name)), 1, 0.8)
