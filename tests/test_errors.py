@@ -124,4 +124,4 @@ def test_a_misspelt_argument_is_said_to_be_of_a_class_that_programs_know(place: 
     if place == "nn":
         with pytest.raises(TypeError, match=r"^Conv2d\.__init__\(\) got an unexpected keyword argument 'kernal_size'"):
             torch.nn.Conv2d(3, 3, kernal_size=3)
-        assert str(inspect.signature(torch.nn.TransformerEncoderLayer)).startswith("(d_model: 'int', nhead: 'int', ")
+        assert str(inspect.signature(torch.nn.TransformerEncoderLayer)).startswith("(d_model: int, nhead: int, ")

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from . import overriding, quiet, where
+from .annotated import show_annotations
 from .borrowed import own_constructors
 from .left_out import reason
 
@@ -118,6 +119,7 @@ def _loaded(module_name: str, name: str, source: str) -> Any:
     where.mark_package()
     if name != source:
         found = getattr(found, name)
+        show_annotations([found])
         setattr(sys.modules[module_name], name, found)
     return found
 
@@ -150,6 +152,7 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     """
     _belongs(namespace)
     own_constructors(namespace)
+    show_annotations(map(namespace.get, namespace["__all__"]))
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
