@@ -160,6 +160,22 @@ def test_large_arrays_are_shared_by_threads() -> None:
     agree(lambda a: ((a * 2).tanh() + a).mean(0), a)
 
 
+def test_a_weights_gradient_is_calculated_as_the_weight_lies() -> None:
+    """The gradient of ``x @ weight.t()`` becomes the weight's as it is; what the user gets keeps its order."""
+    x, weight = torch.randn(64, 300), torch.randn(100, 300, requires_grad=True)
+    whole = agree(lambda x, weight: nn.functional.linear(x, weight).sin(), x, weight)
+    backward = whole._compiled.recordings[0].backward
+    last = next(step for step in reversed(backward.steps) if step.op.name == "mm")
+    assert last.results == backward.outputs
+    assert "product(" in backward.source
+
+    def both(x: Any, weight: Any) -> Any:
+        product = torch.mm(x, weight.t())
+        return product.t(), product.t().exp(), torch.mm(product.t(), x).t()
+
+    agree(both, x, weight)
+
+
 def test_without_numba_programs_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast, "available", lambda: False)
     for name in FUSED:

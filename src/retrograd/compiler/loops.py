@@ -273,11 +273,7 @@ def called(loop: Loop, writer: Any) -> list[str]:
         _compiled[key] = Runner(*key[:1], loop.dtype)
     runner = _compiled[key]
     large = loop.size >= LARGE
-    name = (
-        writer.name(runner.all if large else runner.one, f"loop{len(writer.space)}")
-        if False
-        else writer.name(runner, "loop")
-    )
+    name = writer.name(runner, "loop")
     loop.source = loop.source.replace("def loop(", f"def {name}(", 1)
     lines = []
     for each in loop.results:

@@ -14,12 +14,14 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import wrap
 from ..kernels import fast
+from ..kernels.products import FEW, product
 from ..ops.calls import _cast, _retype, run
 from ..ops.generate import ufunc_of
 from ..ops.nodes import compiled
 from ..ops.promote import F32, common_dtype
 from .fuse import Loop, fused, in_order
 from .loops import called
+from .simplify import turned
 from .tape import Step, Value, shown
 
 
@@ -33,6 +35,7 @@ class Writer:
             "asarray": numpy.asarray,
             "empty": numpy.empty,
             "ndarray": numpy.ndarray,
+            "product": product,
             "__name__": None,
         }
         self._named: dict[int, str] = {}
@@ -177,13 +180,13 @@ def _plain(step: Step) -> bool:
 
 def _product(step: Step) -> str | None:
     a, b = step.operands
-    return f"{a.name}.dot({b.name})" if _plain(step) and a.dtype == b.dtype and a.size and b.size else None
+    if not (_plain(step) and a.dtype == b.dtype and a.size and b.size):
+        return None
+    return f"{a.name}.dot({b.name})" if a.size + b.size < FEW else f"product({a.name}, {b.name})"
 
 
 def _turned(step: Step) -> str | None:
-    rank = len(step.operands[0].shape)
-    both = step.op.name != "transpose" or {each % rank for each in step.params} == {0, 1}
-    return f"{step.operands[0].name}.T" if rank == 2 and both else None
+    return f"{step.operands[0].name}.T" if turned(step) is not None else None
 
 
 def _reshaped(step: Step) -> str | None:

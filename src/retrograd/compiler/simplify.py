@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .tape import Step, Value
+from .tape import Step, Value, users
 
 
 def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], dict[Value, Value]]:
@@ -68,6 +68,48 @@ def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
             kept.append(step)
             wanted.update(step.values())
     return kept[::-1]
+
+
+def turned(step: Step) -> Value | None:
+    """The matrix that a step turns round; None if it does something else."""
+    x = step.operands[0] if step.operands else None
+    if x.__class__ is not Value or len(x.shape) != 2:
+        return None
+    both = step.op.name == "t" or (step.op.name == "transpose" and {each % 2 for each in step.params} == {0, 1})
+    return x if both else None
+
+
+def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
+    """Steps with ``b.t() @ a.t()`` in the place of ``(a @ b).t()``, where nobody needs ``a @ b``.
+
+    So the gradient of a layer's weight lies in memory as the weight does, and becomes the weight's as it is. ``apart``:
+    values that the caller gets laid out as they were.
+    """
+    kept, count = set(apart), users(steps)
+    maker = {value: step for step in steps for value in step.results}
+    found: dict[Step, None] = {}
+
+    def across(x: Value, turn: Step) -> Value:
+        if x in maker and (before := turned(maker[x])) is not None:
+            return before
+        made = x.like(x.shape[::-1])
+        made.strides, made.root = x.strides[::-1], x.root
+        found[Step(turn.op, (x,), turn.params, (made,), False, turn.line)] = None
+        return made
+
+    for step in steps:
+        product, result = turned(step), step.results[0]
+        made = maker.get(product) if product is not None and count[product] == 1 else None
+        if made is None or made.op.name != "mm" or made.in_place or kept & {product, result}:
+            found[step] = None
+            continue
+        del found[made]
+        operands = tuple([across(each, step) for each in reversed(made.operands)])
+        found[Step(made.op, operands, made.params, (result,), False, made.line)] = None
+        result.strides = result.like(result.shape).strides
+        for value in [value for each in steps for value in each.results if value.root is product]:
+            value.root = result
+    return list(found)
 
 
 def recomputed(

@@ -32,7 +32,7 @@ from .adjoint import differentiate
 from .fuse import cheap, lowered, seen_through
 from .guards import Guards, assigns
 from .replay import Program
-from .simplify import needed, recomputed, shared
+from .simplify import needed, recomputed, shared, untwisted
 from .tape import CONSTANT, INPUT, RESULT, Value
 from .tracing import Trace, Traced, Unrecorded
 
@@ -389,7 +389,9 @@ class Plan:
         forward = [each for each in steps if id(each) in split]
         asked = [each for each in self.found if each is not None]
         backward = needed([each for each in steps if id(each) not in split and not each.effect], asked)
-        plain = forward
+        later = [value for each in backward for value in each.values()]
+        plain, forward = forward, untwisted(forward, [*self.outs, *written, *later])
+        backward = untwisted(backward, ())
         if fast.available():
             forward, backward = seen_through(lowered(forward)), seen_through(lowered(backward))
             backward = recomputed(forward, backward, self.outs, cheap) + backward

@@ -74,6 +74,10 @@ class HookList(dict[int, Callable[..., Any]]):
     __slots__ = ("__weakref__",)
 
 
+#: No hooks; nothing is ever entered here.
+NONE = HookList()
+
+
 class Hooks:
     """The hooks at one place of the graph.
 
@@ -85,10 +89,16 @@ class Hooks:
 
     def __init__(self) -> None:
         self.tensor = HookList()
-        self.before = HookList()
-        self.after = HookList()
-        self.accumulated = HookList()
+        self.before = self.after = self.accumulated = NONE
         self.retaining: int | None = None  # the key in `tensor` under which the gradient is retained
+
+    def own(self, when: str) -> HookList:
+        """``before``, ``after`` or ``accumulated``, to be registered in: made when first asked for."""
+        found: HookList = getattr(self, when)
+        if found is NONE:
+            found = HookList()
+            setattr(self, when, found)
+        return found
 
 
 def hooks_of(place: Any) -> Hooks:
@@ -189,11 +199,11 @@ class Node:
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns replaces grad_inputs."""
-        return Handle(hooks_of(self).after, fn)
+        return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_outputs)`` before each run of this node; what it returns replaces grad_outputs."""
-        return Handle(hooks_of(self).before, fn)
+        return Handle(hooks_of(self).own("before"), fn)
 
 
 class LoneNode(Node):
@@ -302,8 +312,8 @@ class AccumulateGrad:
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after each accumulation."""
-        return Handle(hooks_of(self).after, fn)
+        return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_outputs)`` before each accumulation; what it returns replaces grad_outputs."""
-        return Handle(hooks_of(self).before, fn)
+        return Handle(hooks_of(self).own("before"), fn)

@@ -430,7 +430,7 @@ class Tensor:
         if not self.is_leaf:
             text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
             raise RuntimeError(explained(text, "use register_hook, or retain_grad()", self._node))
-        return Handle(hooks_of(self._node).accumulated, hook)
+        return Handle(hooks_of(self._node).own("accumulated"), hook)
 
     @property
     def data(self) -> Tensor:

@@ -21,7 +21,7 @@ from ..core.views import bump, check_in_place, check_partial_overlap, current, r
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
-from .saved import in_order, packed_class
+from .saved import packed_class
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
@@ -283,11 +283,13 @@ def record(
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
     if not graded:
         return None
-    conjugate = any(getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays))
+    conjugate = any([getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays)])
     node: Any = new(node_class(op, conjugate, in_place))
     node.edges = tuple(
-        edge if rule is not None or index == 0 else None
-        for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
+        [
+            edge if rule is not None or index == 0 else None
+            for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
+        ]
     )
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
@@ -325,7 +327,7 @@ def watched(
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
     hooks = saving_hooks()
-    for each in op.saved() if hooks is None else in_order(op.saved()):
+    for each in op.saved():
         if not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name

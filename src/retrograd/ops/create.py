@@ -46,10 +46,10 @@ def place_of(device: Any) -> Any:
 
 def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
-    if len(given) == 1 and given[0].__class__ is not int:
-        (given,) = given
-        if given.__class__ is not tuple and given.__class__ is not Size:
-            return None
+    if len(given) == 1:
+        (size,) = given
+        if size.__class__ is tuple or size.__class__ is Size:
+            given = size
     elif not given:
         return None
     for each in given:

@@ -576,7 +576,12 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     array, stream = input._array, _stream(generator)
     kind = array.dtype
     if _ready(input):
-        array[...] = draws.normal(stream, array.shape, kind, mean, std)
+        maker = draws.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
+        if maker is None:
+            array[...] = draws.normal(stream, array.shape, kind, mean, std)
+        else:
+            drawn = stream.numbers(array.size, maker)
+            array[...] = drawn if array.ndim == 1 else drawn.reshape(array.shape)
         bump(input)
         return input
     _check_floating("randn", kind)
