@@ -252,7 +252,7 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
 
 def _constant(tensor: Tensor, names: Names) -> Operand:
     called = names.tensors.get(id(tensor._array), ("",))[0]
-    return Operand("", label=called, shape=tensor.shape, dtype=tensor.dtype)
+    return Operand("", label=called, shape=tensor._array.shape, dtype=tensor._array.dtype)
 
 
 def _nodes(places: Iterable[Any]) -> list[Any]:
