@@ -75,14 +75,27 @@ def output(
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = _contiguous(x, form.space), numpy.empty((form.batch, form.outputs, *form.out), x.dtype)
     if form.direct():
-        looped_windows().direct(
-            x, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), form.how, y
-        )
-        if bias is not None:
-            y += bias.reshape(-1, 1, 1)
+        _directly(x, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), bias, form.how, y)
     else:
         _tiles(x, _grouped(w, form), bias, y, form, form.out, (0, 1, 0, 1))
     return y.reshape(shape)
+
+
+def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
+    """Calculate ``y`` from flat images."""
+    size = _flat(x.shape, w.shape, how, y.shape)
+    kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
+    shifts = numpy.zeros(len(w), x.dtype) if bias is None else numpy.ascontiguousarray(bias)
+    looped_windows().direct(x, w, shifts, how, kept, looped.room((kept + 1) * size, x.dtype), y)
+
+
+def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
+    """Elements of the flat images of a channel (Note [Flat images])."""
+    sizes = [
+        -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
+        for n, k, o, s, p, d in zip(x[2:], w[2:], y[2:], how[:2], how[2:4], how[4:], strict=True)
+    ]
+    return math.prod(sizes)
 
 
 def _contiguous(x: Any, space: Any) -> Any:
@@ -146,10 +159,11 @@ def input_of(
         padding = tuple(d * (k - 1) - p for d, k, p in zip(form.dilation, form.kernel, form.padding, strict=True))
         if form.stride == (1, 1) and min(padding) >= 0:
             back = numpy.ascontiguousarray(turned[..., ::-1, ::-1]).reshape(form.channels, form.single, *form.kernel)
-            looped_windows().direct(y, back, (1, 1, *padding, *form.dilation), x)
-        else:
-            kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
-            looped_windows().direct_input(y, kernel, form.how, x)
+            _directly(y, back, bias, (1, 1, *padding, *form.dilation), x)
+            return x.reshape(shape)
+        kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
+        memory = looped.room(2 * _flat(x.shape, kernel.shape, form.how, y.shape), x.dtype)
+        looped_windows().direct_input(y, kernel, form.how, memory, x)
         if bias is not None:
             x += bias.reshape(-1, 1, 1)
         return x.reshape(shape)
@@ -192,9 +206,11 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     form = _shape(shapes, stride, padding, dilation, groups)
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
     if form.direct() or form.seen * math.prod(form.kernel) <= TINY:
-        w = numpy.empty((form.outputs, form.seen, *form.kernel), y.dtype)
-        looped_windows().direct_weight(y, x, form.how, w)
-        return w.reshape(shape)
+        kernel = (form.outputs, form.seen, *form.kernel)
+        memory = looped.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
+        totals = numpy.zeros((len(memory), *kernel))
+        looped_windows().direct_weight(y, x, form.how, memory, totals)
+        return totals.sum(0).astype(y.dtype).reshape(shape)
     loops, tiles = convolve_loops(), tile_sizes()
     places, width = form.seen * math.prod(form.kernel), form.out[1]
     lanes = tiles.BYTES // x.itemsize
