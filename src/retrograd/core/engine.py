@@ -29,6 +29,7 @@ from .dtypes import of
 from .levels import arithmetic, level_of
 from .modes import put_back, recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
+from .quiet import IGNORED, errors
 from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
@@ -65,26 +66,25 @@ def sweep(
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
     ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
-    before = recording()
+    before, heeded = recording(), errors.get()
     plan = token = None
     try:
         if before is not (record and not silent):
             set_recording(record and not silent)
+        if not record:  # else the operations see to NumPy's warnings themselves
+            errors.set(IGNORED)
         if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
             token = _running.set(plan)
         elif wanted is not None and not _just_a_chain(roots, wanted):
             plan = Plan(roots, wanted)
-        if record:  # the operations see to NumPy's warnings themselves
-            _sweep(roots, keep, record, wanted, write, plan)
-        else:
-            with numpy.errstate(all="ignore"):
-                _sweep(roots, keep, record, wanted, write, plan)
+        _sweep(roots, keep, record, wanted, write, plan)
     except Exception as error:
         _tell_place(error)
         raise
     finally:
         put_back(before)
+        errors.set(heeded)
         if token is not None:
             _running.reset(token)
 

@@ -7,7 +7,6 @@ operation. Arrays are (batch, channels, *space), weights (outputs, channels a gr
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -108,7 +107,7 @@ def _tiles(x: Any, w: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any
     step = 2 * tiles.BYTES // x.itemsize
     plane = _plane((some + (tall - 1) * form.dilation[0] // form.stride[0]) * size[1] + step)
     offsets = _offsets(channels, (tall, wide), form.stride[0], form.dilation[0], plane, size[1], 1)
-    memory = room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
+    memory = looped.room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
     loops.output(x, cut, shifts, form.how, (tall, wide), offsets, plane, some, size, where, memory, y)
 
 
@@ -203,7 +202,7 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     some = form.rows((form.kernel[1] * form.stride[0] * form.seen + lead) * width, groups)
     plane = _plane((some + (form.kernel[0] - 1) * form.dilation[0] // form.stride[0]) * width + 2 * lanes)
     offsets = _offsets(form.seen, tuple(form.kernel), form.stride[0], form.dilation[0], plane, width, tiles.ROWS)
-    memory = room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
+    memory = looped.room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
     parts = numpy.zeros((len(memory), groups, len(offsets), lead), x.dtype)
     loops.weight(y, x, form.how, tuple(form.kernel), offsets, plane, some, memory, parts)
     w = numpy.empty((groups, form.single, places), x.dtype)
@@ -228,21 +227,3 @@ def convolve_loops() -> Any:
 def tile_sizes() -> Any:
     """The module that says how large tiles are."""
     return fast.loops("tiles")
-
-
-class _Memory(threading.local):
-    """Memory for the threads' work that is kept: fresh pages take as long as what is done in them."""
-
-    def __init__(self) -> None:
-        self.kept = numpy.empty(0, numpy.uint8)
-
-
-_MEMORY = _Memory()
-
-
-def room(size: int, dtype: Any) -> Any:
-    """Memory of so many elements for each thread: (threads, elements)."""
-    row = -(-size * dtype.itemsize // 64) * 64 + 64
-    if _MEMORY.kept.size < row * threads.limit():
-        _MEMORY.kept = numpy.empty(row * threads.limit(), numpy.uint8)
-    return _MEMORY.kept[: row * threads.limit()].reshape(threads.limit(), row).view(dtype)

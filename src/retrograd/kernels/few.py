@@ -83,7 +83,7 @@ def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean, in double precision, divided by ``left``."""
+    """The sums along an axis of the squared distances from the mean, divided by ``left``, in double precision."""
     rows, along, size = _matrix(x, axis)
     if not size:
         return None
@@ -91,7 +91,7 @@ def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
     numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if along else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
     found = gap.dot(ONES[F64][size]) if along else ONES[F64][size].dot(gap)
-    return _left(numpy.divide(found, left).astype(F32), x, axis, keepdims)
+    return _left(numpy.divide(found, left, found), x, axis, keepdims)
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -54,6 +55,13 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
 extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 
+def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient through extremes, which all elements equal to them share; nan where the extreme is."""
+    top = restored(F, out, self_shape, dim, keepdim)
+    slope = F.masked_fill_scalar(restored(F, g, self_shape, dim, keepdim), top != top, math.nan)
+    return slope * F.extreme_share(self, top, dim)
+
+
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
@@ -77,8 +85,7 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
 
     def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        top = restored(F, out, self_shape, dim, keepdim)
-        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, top, dim)
+        return _shared(F, g, self, out, self_shape, dim, keepdim)
 
     made.derivative(self=rule)
     return made
@@ -208,8 +215,7 @@ def _aminmax_rule(F: Any, g: Any, self: Any, low: Any, high: Any, self_shape: An
     found = None
     for grad, extreme in zip(g, (low, high), strict=True):
         if grad is not None:
-            share = F.extreme_share(self, restored(F, extreme, self_shape, dim, keepdim), dim)
-            part = restored(F, grad, self_shape, dim, keepdim) * share
+            part = _shared(F, grad, self, extreme, self_shape, dim, keepdim)
             found = part if found is None else found + part
     return found
 

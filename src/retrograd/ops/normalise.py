@@ -557,7 +557,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     _check_rms(input)
     kind = input.dtype
     wide = input.float() if kind.numpy in SHORT else input
-    small = finfo(kind).eps if eps is None else eps
+    small = finfo(wide.dtype).eps if eps is None else eps
     if (found := _root_mean_square(input, last, weight, small)) is not None:
         return found
     axes = tuple(range(-len(last), 0))
