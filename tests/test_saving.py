@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -249,6 +250,27 @@ def test_a_crash_in_the_middle_leaves_the_old_file(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         torch.save([2], path)
     assert torch.load(path) == [1] and os.listdir(tmp_path) == ["x.pt"]
+
+
+@pytest.mark.parametrize("record", [1, 3, 6])
+@pytest.mark.filterwarnings("error")  # of what is ignored, too
+def test_a_save_that_is_interrupted_says_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: int
+) -> None:
+    written, write = 0, zipfile._ZipWriteFile.write  # type: ignore[attr-defined]
+
+    def interrupted(self: Any, data: Any) -> int:
+        nonlocal written
+        written += 1
+        if written == record:
+            raise KeyboardInterrupt
+        return int(write(self, data))
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "write", interrupted)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        torch.save([torch.ones(3), torch.zeros(4)], tmp_path / "x.pt")
+    gc.collect()
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_new_file_is_where_and_what_the_old_one_was(tmp_path: Path) -> None:

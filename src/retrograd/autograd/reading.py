@@ -243,8 +243,16 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
                 operands, kept, freed, _hooks(node), names.places.get(id(node), ""),
             )
         )  # fmt: skip
-    roots = [_place_of(place, "", numbers, leaves, names) for place in places]
+    roots = [
+        _constant(each, names) if place is None else _place_of(place, "", numbers, leaves, names)
+        for each, place in zip(tensors, places, strict=True)
+    ]
     return Reading(steps, list(leaves.values()), roots)
+
+
+def _constant(tensor: Tensor, names: Names) -> Operand:
+    called = names.tensors.get(id(tensor._array), ("",))[0]
+    return Operand("", label=called, shape=tensor._array.shape, dtype=tensor._array.dtype)
 
 
 def _nodes(places: Iterable[Any]) -> list[Any]:

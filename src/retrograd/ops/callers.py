@@ -275,7 +275,7 @@ class Text:
     def caller(self) -> list[str]:
         """A caller that gives a new tensor or a view."""
         op, front, lines = self.op, self.front, self.head()
-        if (op.several and op.kind != "view") or self.count == 0:
+        if self.count == 0:
             return _brief([*lines, f"    {self.slow}"])
         needed, call = self.call()
         done = [*(front.readings() if front is not None else []), *self.united("_d")]
@@ -337,7 +337,10 @@ class Text:
         return [*lines, "_m = recording()", "if not _m:", uncounted, f"    return {self.returned}"]
 
     def several_results(self) -> list[str]:
-        return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
+        if self.op.kind == "view":
+            return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
+        uncounted = ["    if in_inference():", "        for _o in _y: _o._count = ()"]
+        return ["_y = tuple([wrap(_o) for _o in _r])", "_m = recording()", "if not _m:", *uncounted, "    return _y"]
 
     def view_result(self) -> list[str]:
         first = self.names[0]
@@ -461,7 +464,7 @@ class Text:
         return [head, *made, *_lines(*self.facts())]
 
     def record_several(self) -> list[str]:
-        """Lines that make the node of several views."""
+        """Lines that make the node of several results, as many as there are."""
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
