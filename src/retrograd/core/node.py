@@ -269,7 +269,7 @@ class AccumulateGrad:
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "metadata", "number", "shape",
+        "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "number", "shape",
     )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
@@ -288,8 +288,15 @@ class AccumulateGrad:
         self.dtype = array.dtype
         self.hooks: Hooks | None = None
         self.number = next_number()
-        self.metadata: dict[Any, Any] = {}
-        self.code, self.instruction = where.caller()
+        self._notes: dict[Any, Any] | None = None
+        self.code, self.instruction = where.caller(3)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+        if self._notes is None:
+            self._notes = {}
+        return self._notes
 
     @property
     def node(self) -> AccumulateGrad:

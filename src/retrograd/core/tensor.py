@@ -522,6 +522,18 @@ def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
     return out
 
 
+def graded_leaf(array: Any) -> Tensor:
+    """A Tensor of ``array`` that is on its own and requires gradients."""
+    if array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    out = wrap(array)
+    if in_inference():
+        return out.requires_grad_()
+    cell = out._count = [0, None]
+    out._node = AccumulateGrad(out, array, cell)
+    return out
+
+
 def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
     """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
     if requires_grad.__class__ is not bool:

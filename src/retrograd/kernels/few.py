@@ -242,24 +242,27 @@ def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], .
 
 
 @lru_cache(maxsize=64)
-def _columns(channels: int, space: tuple[int, ...], kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
-    """Of images with so many channels what each weight sees for each output."""
-    every = zip(kernel, stride, dilation, out, strict=True)
+def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
+    """Of an image with the shape of ``x`` what each weight sees for each output; None if that is much."""
+    if math.prod(w[1:]) * math.prod(out[2:]) > 1 << 14 or 0 in out:
+        return None
+    every = zip(w[2:], stride, dilation, out[2:], strict=True)
     places = tuple([tuple([tuple([k * d + s * o for o in range(n)]) for k in range(size)]) for size, s, d, n in every])
-    one = seen_by(space, places)
-    return (numpy.arange(channels)[:, None, None] * math.prod(space) + one).reshape(-1, one.shape[1])
+    one = seen_by(x[2:], places)
+    return (numpy.arange(x[1])[:, None, None] * math.prod(x[2:]) + one).reshape(-1, one.shape[1])
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
     """A convolution of few numbers: what the weights see is taken by a table that is kept."""
-    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY or 0 in shape:
-        return None
-    if math.prod(w.shape[1:]) * math.prod(shape[2:]) > 1 << 14:
+    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
     if any(padding):
         x = zero_padded(numpy, x, padding)
-    table = _columns(x.shape[1], x.shape[2:], w.shape[2:], stride, dilation, shape[2:])
-    rows, matrix = len(x), w.reshape(len(w), -1)
+    table = _columns(x.shape, w.shape, stride, dilation, shape)
+    if table is None:
+        return None
+    outputs, rows = len(w), len(x)
+    matrix = w.reshape(outputs, -1)
     if rows == 1:
         found = matrix.dot(x.take(table))
     else:
@@ -269,21 +272,31 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
     return found.reshape(shape)
 
 
-@lru_cache(maxsize=64)
-def _each(count: int) -> Any:
-    return numpy.arange(count)
+class Windows:
+    """What each window sees of a plane (``seen``: windows, places of the kernel, as flat indices), in tables for as many
+    planes as there are in an image."""
 
+    def __init__(self, seen: Any) -> None:
+        self.seen = seen
+        self._tables: dict[int, tuple[Any, Any, Any, Any]] = {}
 
-def maxima(x: Any, table: Any, out: tuple[int, ...]) -> Any:
-    """The largest of what each output sees (``table``: outputs, places) and its flat index; None if there is a nan."""
-    rank = len(out)
-    lead = x.shape[: x.ndim - rank]
-    flat = x.reshape(math.prod(lead), -1)
-    seen = flat.take(table, 1)
-    indices = table.take(seen.argmax(2) + _each(len(table)) * table.shape[1])
-    values = flat.take(indices + _offsets(len(flat), flat.shape[1], len(table)))
-    top = values.ravel()
-    if top.dtype.kind == "f" and numpy.isnan(top[top.argmax()]):
-        return None
-    shape = (*lead, *out)
-    return values.reshape(shape), indices.reshape(shape)
+    def _table(self, size: int, planes: int) -> tuple[Any, Any, Any, Any]:
+        """What every window sees, where its row begins in that, and the flat index in the image and in its plane of each."""
+        if planes not in self._tables:
+            windows, places = self.seen.shape
+            every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)
+            own = numpy.concatenate([self.seen.ravel()] * planes)
+            self._tables[planes] = every, numpy.arange(planes * windows) * places, every.ravel(), own
+        return self._tables[planes]
+
+    def maxima(self, x: Any, out: list[int]) -> Any:
+        """The largest of what each window sees and its flat index; None if there is a nan."""
+        lead = x.shape[: -len(out)]
+        every, rows, places, own = self._table(x.size, math.prod(lead))
+        best = x.take(every).argmax(1) + rows
+        values = x.take(places.take(best))
+        top = values.item(values.argmax()) if values.dtype.kind == "f" else 0
+        if top != top:
+            return None
+        shape = (*lead, *out)
+        return values.reshape(shape), own.take(best).reshape(shape)

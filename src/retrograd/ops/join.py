@@ -21,6 +21,7 @@ from ..core.views import current
 from ..core.where import warn
 from ..kernels import moving
 from ..kernels.direct import concatenate
+from ..kernels.direct import where as choose
 from ..kernels.fast import LARGE, looped
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
@@ -574,8 +575,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(
     name="where_block", backward="WhereBackward0", function=False, method=False,
-    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "np.where(condition, self, other)",
-            {"BOOL": numpy.dtype(bool)}),
+    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
+            {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
