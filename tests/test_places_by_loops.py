@@ -196,7 +196,7 @@ CONVOLUTIONS = [
     (1, 3, 1, (3, 3), 1, 0, 1), (4, 4, 4, (3, 3), 1, 1, 1), (4, 8, 4, (3, 3), 2, 1, 1), (2, 3, 1, (5, 5), 1, 2, 1),
     (3, 4, 1, (3, 2), (2, 3), (1, 0), (1, 2)), (6, 4, 2, (3, 3), 1, 1, 1), (40, 5, 1, (3, 3), 1, 1, 1),
     (40, 5, 1, (3, 3), (2, 1), (2, 3), (2, 1)), (40, 6, 2, (1, 3), 2, 0, 1), (33, 4, 1, (1, 1), 1, 0, 1),
-    (3, 3, 3, (4, 4), 3, 3, 2),
+    (3, 3, 3, (4, 4), 3, 3, 2), (40, 2, 1, (3, 5), 1, 1, 1), (1, 40, 1, (3, 3), 1, (1, 3), 1),
 ]  # fmt: skip
 
 
@@ -252,6 +252,20 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
             x[torch.rand(x.shape) < 0.3] = special
             x[0, 0] = special
         return [*F.max_pool2d(x, **how, return_indices=True), *swept(lambda x: F.max_pool2d(x, **how), x)]
+
+    same(*both(run), tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.bool], ids=str)
+def test_slices(dtype: Any, both: Any) -> None:
+    def run() -> Any:
+        i, x = torch.randint(0, 7, (3, 200)), torch.randn(7, 3, 7, 19).to(dtype)
+        found = [F.embedding(i, x[0, 0]), x.index_select(0, i[0]), x.index_select(2, i.flatten()), x[:, :, i - 7]]
+        with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 2 with size 7"):
+            x[:, :, i + 1]
+        with pytest.raises(IndexError, match="index out of range in self"):
+            F.embedding(i + 1, x[0, 0])
+        return found
 
     same(*both(run), tolerance=0)
 

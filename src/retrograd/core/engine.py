@@ -83,8 +83,10 @@ def sweep(
         _tell_place(error)
         raise
     finally:
-        put_back(before)
-        errors.set(heeded)
+        try:
+            put_back(before)
+        finally:  # an interrupt may come between the two
+            errors.set(heeded)
         if token is not None:
             _running.reset(token)
 
@@ -513,8 +515,12 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     if record:
         sent = place.vjp_recorded(grad, place.edges, True)
     else:
-        with numpy.errstate(all="ignore"):
+        heeded = errors.get()
+        try:
+            errors.set(IGNORED)
             sent = place.vjp(grad, place.edges, True)
+        finally:
+            errors.set(heeded)
     if place.lone and place.operands > 1:
         sent = place.spread(sent)
     elif len(place.edges) == 1:

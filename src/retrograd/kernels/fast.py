@@ -288,6 +288,8 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
         return None
     of = (1,) * (len(shape) - y.ndim) + y.shape
     if of[-1] == 1:
+        if of[:-1] == shape[:-1] and y.flags.c_contiguous:
+            return y.reshape(-1), shape[-1]
         if any(have not in (1, size) for have, size in zip(of, shape, strict=True)):
             return None
         return numpy.ascontiguousarray(numpy.broadcast_to(y.reshape(of)[..., 0], shape[:-1])).reshape(-1), shape[-1]

@@ -13,7 +13,7 @@ import numpy
 from ..core.dtypes import SHORT, unsupported
 from . import looped
 from .floats import widened
-from .picking import FEW, grid, put_along, same_around, taken_along
+from .picking import FEW, grid, put_along, same_around, taken, taken_along
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -35,10 +35,10 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
     if len(picks) == 1:  # the common case first
-        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else x.take(picks[0], 0)
+        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else taken(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
-        return x.take(picks[places[0]], places[0])
+        return taken(x, picks[places[0]], places[0])
     found = x[_key(picks)]
     return found if found.flags.c_contiguous else found.copy()
 

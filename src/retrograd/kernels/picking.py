@@ -15,6 +15,8 @@ from . import large, looped
 from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
+SOME, WIDE = 512, 16  # from so many slices on, of rows of so many elements, a loop may be faster than NumPy's take
+PARTS = 16  # of an index, so that several threads look at it
 FEW = 1024  # up to so many elements the tables of places are kept
 
 
@@ -38,6 +40,10 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
     flat = index.view(U64)
+    if flat.size >= LARGE and (loops := looped.movers("picking", flat.size, index)) and index.flags.c_contiguous:
+        found = numpy.empty(PARTS, U64)
+        loops.highest_of_parts(flat.reshape(-1), found)
+        return bool(found.item(found.argmax()) < size)
     return not flat.size or flat.item(flat.argmax()) < size
 
 
@@ -60,6 +66,21 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
+
+
+def taken(x: Any, index: Any, axis: int) -> Any:
+    """``x.take(index, axis)`` of a NumPy array: much of it by a loop."""
+    shape, axis = x.shape, axis % x.ndim
+    after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
+    enough = x.size and after >= WIDE and index.size >= SOME
+    loops = looped.movers("picking", index.size * before * after, x, index) if enough else None
+    if loops is None:
+        return x.take(index, axis)
+    kind = looped.BITS[x.dtype.itemsize]
+    out, bad = numpy.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype), numpy.zeros(1, numpy.uint8)
+    given, line = looped.bits(x).reshape(before, shape[axis], after), out.view(kind).reshape(before, index.size, after)
+    loops.take(given, index.reshape(-1), line, bad)
+    return x.take(index, axis) if bad[0] else out  # or says what is wrong
 
 
 def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
