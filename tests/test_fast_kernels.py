@@ -5,6 +5,7 @@ The truth is the same program in float64. Errors are in units of float32's preci
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import subprocess
@@ -271,6 +272,34 @@ def test_small_programs_load_no_compiler() -> None:
         "import sys, retrograd as torch; x = torch.ones(1000, requires_grad=True); (x * 2).exp().sum().backward(); "
     )
     assert run(program + "print('numba' in sys.modules)") == "False"
+
+
+def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
+
+    def compiled(module: str, patience: float) -> str:
+        def double(x: Any) -> Any:
+            return x + x
+
+        double.__module__ = module
+        with event.install_listener("numba:compile", waiting):
+            waiting.patience = patience
+            numba.njit(double)(3)
+        return told.getvalue()
+
+    from numba.core import event
+
+    from retrograd.kernels.loops.compile import Waiting
+
+    waiting = Waiting()
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == ""  # stderr is no terminal
+    monkeypatch.setattr(told, "isatty", lambda: True, raising=False)
+    assert compiled("mine", 0.0) == "" and compiled("retrograd.kernels.loops.rows", 600.0) == ""
+    line = "retrograd: compiling loops, once (about 10 s for convolutions) ...\n"
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
 
 
 def test_it_can_be_switched_off() -> None:
