@@ -488,13 +488,9 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
 def _whole(grad: Any) -> bool:
     """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
     base = grad.base
-    # 3 references: the view's, ours, the argument of the call.
-    return (
-        base.__class__ is numpy.ndarray
-        and base.base is None
-        and base.nbytes == grad.nbytes
-        and sys.getrefcount(base) <= 3
-    )
+    if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
+        return False
+    return sys.getrefcount(base) <= _VIEWED
 
 
 def _references() -> int:
@@ -514,6 +510,15 @@ def _references() -> int:
 
 
 _FREE = _references()
+
+
+def _references_viewed(grad: Any) -> int:
+    """How many references :func:`_whole` counts on memory that only a view holds."""
+    base = grad.base
+    return sys.getrefcount(base)
+
+
+_VIEWED = _references_viewed(numpy.zeros(1).reshape(1, 1))
 
 
 def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
