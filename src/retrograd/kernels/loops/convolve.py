@@ -20,7 +20,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop
-from .tiles import BYTES, ROWS, half_tile, move_row, tile
+from .tiles import BYTES, ROWS, half_tile, move_rows, tile
 from .windows import _clear, _clear_edges, _seen, _shifted
 
 
@@ -43,7 +43,10 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
                     continue
                 begin = (n * x.shape[1] + c + k) * area + (top + side) * x.shape[3] + first * how[1] + start
                 _clear(line[: low * width])
-                for r in range(low, high):
+                if how[1] == 1:
+                    lead, to = how[0] * x.shape[3], low * width + first
+                    move_rows(whole, begin + low * lead, lead, line, to, width, high - low, last - first)
+                for r in range(low, high) if how[1] > 1 else range(0):
                     _copy_row(whole, begin + r * how[0] * x.shape[3], how[1], line, r * width + first, last - first)
                 _clear(line[high * width : rows * width])
                 for r in range(low, high) if first else range(0):
@@ -52,12 +55,10 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
                     _clear(line[r * width + last : (r + 1) * width])
 
 
-@njit(inline="always")
+@njit
 def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> None:
     """``line[to + k] = x[at + k * stride]``, and some more, which are written over by the next row."""
-    if stride == 1:
-        move_row(x[at : at + count], line[to:])
-    elif stride > 2 or at + (count + 16) * stride > x.size:
+    if stride > 2 or at + (count + 16) * stride > x.size:
         for k in range(count):
             line[to + k] = x[at + k * stride]
     else:
@@ -77,15 +78,12 @@ def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
     tiles = out.shape[1]
     for job in prange(groups * tiles):
         g, t = job // tiles, job % tiles
-        first, outputs, row = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS), 0
-        for c in range(channels):
-            for i in range(tall):
-                for j in range(wide):
-                    at, given = first + c * steps[2] + i * steps[3] + j * steps[4], out[g, t, row]
-                    for r in range(outputs):
-                        given[r] = w[at + r * steps[1]]
-                    given[outputs:] = 0
-                    row += 1
+        first, outputs = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS)
+        for row in range(channels * tall * wide):
+            c, place, given = row // (tall * wide), row % (tall * wide), out[g, t, row]
+            at = first + c * steps[2] + place // wide * steps[3] + place % wide * steps[4]
+            for r in range(ROWS):
+                given[r] = w[at + r * steps[1]] if r < outputs else 0
 
 
 @loop
@@ -99,12 +97,8 @@ def output(
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
-    pieces, there, weights, base = (
-        (size[0] + some - 1) // some,
-        y.reshape(y.size),
-        w.reshape(w.size),
-        bias.reshape(bias.size),
-    )
+    pieces, there = (size[0] + some - 1) // some, y.reshape(y.size)
+    weights, base = w.reshape(w.size), bias.reshape(bias.size)
     step, steps, area = 2 * BYTES // x.itemsize, numpy.arange(ROWS), y.shape[2] * y.shape[3]
     simple = where[1] == 1 and where[3] == 1 and y.shape[3] == wide
     jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
@@ -121,13 +115,15 @@ def output(
                 for t in range(tiles):
                     row = (g * tiles + t) * ROWS
                     args = (weights, row * places, steps, ROWS, space, at, offsets, (0, places))
-                    if simple and count == step and (t + 1) * ROWS <= single:
-                        tile(*args, there, corner + t * ROWS * area + at, area, base, row)
-                        continue
+                    whole = simple and count == step and (t + 1) * ROWS <= single
                     if 2 * count <= step:
                         half_tile(*args, space, used, step, base, row)
                     else:
-                        tile(*args, space, used, step, base, row)
+                        result = there if whole else space
+                        to, lead = (corner + t * ROWS * area + at, area) if whole else (used, step)
+                        tile(*args, result, to, lead, base, row)
+                    if whole:
+                        continue
                     for r in range(min(ROWS, single - t * ROWS)):
                         line = space[used + r * step : used + r * step + count]
                         _deliver(line, first * wide + at, wide, where, y[n, g * single + t * ROWS + r])
@@ -185,7 +181,7 @@ def weight(
                         tile(space, 0, seen, 1, space, used + o, steps, span, made, to, lead, True, 0)
 
 
-@njit(inline="always")
+@njit
 def _turn(row: Any, columns: Any, o: Any) -> None:
     for k in range(columns.shape[0]):
         columns[k, o] = row[k]

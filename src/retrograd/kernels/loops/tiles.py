@@ -123,26 +123,11 @@ def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
     return types.void(a, first, b, second), _mover(2)
 
 
-@njit(inline="always")
-def move_row(row: Any, to: Any) -> None:
-    """``to[k] = row[k]``: whole vectors, of which the last may overlap the one before. A loop is slower for a short row."""
-    lanes, size = BYTES // row.itemsize, row.size
-    half = lanes // 2
-    if size >= lanes:
-        for k in range(0, size - lanes, lanes):
-            move(row, k, to, k)
-        move(row, size - lanes, to, size - lanes)
-    elif size >= half:
-        move_half(row, 0, to, 0)
-        move_half(row, size - half, to, size - half)
-    else:
-        for k in range(size):
-            to[k] = row[k]
-
-
-@njit(inline="always")
+@njit
 def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: :func:`move_row` for many rows."""
+    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: whole vectors, of which the last may
+    overlap the one before. A loop is slower for short rows.
+    """
     lanes = BYTES // a.itemsize
     half = lanes // 2
     for r in range(rows):
