@@ -83,8 +83,10 @@ def sweep(
         _tell_place(error)
         raise
     finally:
-        put_back(before)
-        errors.set(heeded)
+        try:
+            put_back(before)
+        finally:  # an interrupt may come between the two
+            errors.set(heeded)
         if token is not None:
             _running.reset(token)
 
@@ -469,7 +471,7 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     """``grad`` as an array that nobody else holds, laid out as the leaf is."""
     if grad.__class__ is numpy.ndarray:
         # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        free = owned or (grad.base is None and sys.getrefcount(grad) <= _FREE)
+        free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _whole(grad)))
         if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
             return grad
         fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
@@ -481,6 +483,18 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
     return grad.copy()
+
+
+def _whole(grad: Any) -> bool:
+    """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
+    base = grad.base
+    # 3 references: the view's, ours, the argument of the call.
+    return (
+        base.__class__ is numpy.ndarray
+        and base.base is None
+        and base.nbytes == grad.nbytes
+        and sys.getrefcount(base) <= 3
+    )
 
 
 def _references() -> int:
@@ -513,8 +527,12 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     if record:
         sent = place.vjp_recorded(grad, place.edges, True)
     else:
-        with numpy.errstate(all="ignore"):
+        heeded = errors.get()
+        try:
+            errors.set(IGNORED)
             sent = place.vjp(grad, place.edges, True)
+        finally:
+            errors.set(heeded)
     if place.lone and place.operands > 1:
         sent = place.spread(sent)
     elif len(place.edges) == 1:

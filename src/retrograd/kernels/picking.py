@@ -16,6 +16,7 @@ from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
 SOME, WIDE = 512, 16  # from so many slices on, of rows of so many elements, a loop may be faster than NumPy's take
+PARTS = 16  # of an index, so that several threads look at it
 FEW = 1024  # up to so many elements the tables of places are kept
 
 
@@ -39,6 +40,10 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
     flat = index.view(U64)
+    if flat.size >= LARGE and (loops := looped.movers("picking", flat.size, index)) and index.flags.c_contiguous:
+        found = numpy.empty(PARTS, U64)
+        loops.highest_of_parts(flat.reshape(-1), found)
+        return bool(found.item(found.argmax()) < size)
     return not flat.size or flat.item(flat.argmax()) < size
 
 

@@ -15,6 +15,8 @@ from . import fast
 
 #: From so many products of two numbers on OpenBLAS would use several threads.
 MUCH = 1 << 18
+#: Up to so many one thread is as fast as two that are awake, and three times as fast as two of which one is asleep.
+SHARED = 1 << 20
 #: The same if no loop has run so far: for less Numba should not be loaded.
 VERY_MUCH = 1 << 24
 #: Elements of both matrices together up to which there is no need to ask.
@@ -24,8 +26,10 @@ FEW = 3 << 12
 def product(a: Any, b: Any, out: Any = None) -> Any:
     """``a @ b`` of two matrices, or of two batches of as many; into ``out``, if it is given."""
     found = _by_loop(a, b, out)
-    if found is not None:
-        return found
+    return _by_numpy(a, b, out) if found is None else found
+
+
+def _by_numpy(a: Any, b: Any, out: Any) -> Any:
     return a.dot(b, out) if a.ndim == 2 == b.ndim else numpy.matmul(a, b, out=out)
 
 
@@ -40,6 +44,9 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], threads.limit()
     if k != b.shape[-2] or min(m, n) < 2 or count == 1 or fast.RUNNING.layer == "workqueue" or not fast.available():
         return None
+    if work <= SHARED:
+        with threads.ALONE:
+            return _by_numpy(a, b, out)
     straight, turned = _line(a), _line(b)
     address = threads.gemm(kind.char)
     if straight is None or turned is None or not address:

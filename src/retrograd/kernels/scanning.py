@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from . import looped
+from .fast import plain
 
 SHORT = 24  # up to so many steps one after the other are faster than passes over all
 
@@ -30,11 +31,16 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
     Without a division, so that it is right for factors of zero too.
     """
+    summand, factor = plain(summand), plain(factor)
     loops = looped.loops("scanning", factor.size, factor, summand)
     if loops is not None:
         given = looped.around(np.broadcast_to(summand, factor.shape), dim)
-        made = numpy.empty(factor.shape, factor.dtype)
-        loops.recurrence(given, looped.around(factor, dim), made.reshape(given.shape), backward)
+        times, made = looped.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
+        out = made.reshape(given.shape)
+        if out.shape[2] == 1:
+            loops.recurrence_rows(given[:, :, 0], times[:, :, 0], out[:, :, 0], backward)
+        else:
+            loops.recurrence(given, times, out, backward)
         return made
     out = np.moveaxis(np.array(np.broadcast_to(summand, factor.shape)), dim, 0)
     steps = np.moveaxis(factor, dim, 0)

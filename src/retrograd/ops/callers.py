@@ -34,16 +34,17 @@ class Front:
     these arguments that it names (or the ones without a name); what raises an error is no common call. ``gives``: what
     the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
     block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
-    what is not for this one. ``over``: whether it overwrites its first operand.
+    what is not for this one. ``over``: whether it overwrites its first operand. ``itself``: a condition under which the
+    surface just gives back its first operand.
     """
 
     def __init__(
         self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
-        operands: Sequence[str] = (), other: Front | None = None, over: bool = False,
+        operands: Sequence[str] = (), other: Front | None = None, over: bool = False, itself: str = "",
     ) -> None:  # fmt: skip
         code = surface.__code__
         self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
-        self.inline = guard.startswith(INLINE)
+        self.inline, self.itself = guard.startswith(INLINE), itself
         self.guard = guard.removeprefix(INLINE).removeprefix(" and ")
         self.target = self.surface = surface  # the second is what is called if the block can not stand in
         count = code.co_argcount + code.co_kwonlyargcount
@@ -210,7 +211,8 @@ class Text:
             lines.append("    if _k is Tensor or _k in PLAIN:")
             lines.append(f"        _a{i} = {name}._array")
             if not self.over:
-                lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
+                alone = f"(_b := {name}._view) is None or (_b._node is None and {name}._node is None)"
+                lines.append(f"        _n{i} = {name}._node if {alone} else current({name})")
             if i == 0:
                 lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
             if op.kind == "general":
@@ -273,10 +275,12 @@ class Text:
     def caller(self) -> list[str]:
         """A caller that gives a new tensor or a view."""
         op, front, lines = self.op, self.front, self.head()
-        if (op.several and op.kind != "view") or self.count == 0:
+        if self.count == 0:
             return _brief([*lines, f"    {self.slow}"])
         needed, call = self.call()
         done = [*(front.readings() if front is not None else []), *self.united("_d")]
+        if front is not None and front.itself:
+            done.append(f"if {self.said(front.itself)}: return {self.names[0]}")
         if needed:
             done.append(f"if not ({needed}): raise ValueError")
         done.append(f"{', '.join(f'_r{k}' for k in self.every)} = {call}")
@@ -333,7 +337,10 @@ class Text:
         return [*lines, "_m = recording()", "if not _m:", uncounted, f"    return {self.returned}"]
 
     def several_results(self) -> list[str]:
-        return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
+        if self.op.kind == "view":
+            return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
+        uncounted = ["    if in_inference():", "        for _o in _y: _o._count = ()"]
+        return ["_y = tuple([wrap(_o) for _o in _r])", "_m = recording()", "if not _m:", *uncounted, "    return _y"]
 
     def view_result(self) -> list[str]:
         first = self.names[0]
@@ -457,7 +464,7 @@ class Text:
         return [head, *made, *_lines(*self.facts())]
 
     def record_several(self) -> list[str]:
-        """Lines that make the node of several views."""
+        """Lines that make the node of several results, as many as there are."""
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
@@ -545,7 +552,7 @@ class Text:
             return [f"if _a{i} is {self.names[i]}: {slot} = _a{i}; {fixed}", "else:", *_lines(*plain)]
         sources = {
             "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
-            "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
+            "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype", "strides": f"_a{each.index}.strides",
         }  # fmt: skip
         return [f"{slot} = {sources.get(each.kind) or self.values[self.op.params[each.index]]}"]
 

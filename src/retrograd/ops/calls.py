@@ -16,6 +16,7 @@ from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks
+from ..core.quiet import IGNORED, errors
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from .interpret import innermost
@@ -155,19 +156,22 @@ def run(
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
-    with numpy.errstate(all="ignore"):
-        try:
-            result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
-        except ValueError as error:
-            if op.kind == "pointwise":
-                raise broadcast_error(tensors) or error from None
-            raise
-        except RuntimeError:
-            if inputs is not arrays:  # it may name dtypes
-                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
-            raise
+    heeded = errors.get()
+    try:
+        errors.set(IGNORED)
+        result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
         if target is not None:
             result = _retype(op, result, target)
+    except ValueError as error:
+        if op.kind == "pointwise":
+            raise broadcast_error(tensors) or error from None
+        raise
+    except RuntimeError:
+        if inputs is not arrays:  # it may name dtypes
+            _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
+        raise
+    finally:
+        errors.set(heeded)
     return tuple(arrays), result
 
 
@@ -335,8 +339,8 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             value = params[each.index]
         elif each.kind == "shape":
             value = getattr(arrays[each.index], "shape", ())
-        elif each.kind == "dtype":
-            value = arrays[each.index].dtype
+        elif each.kind in ("dtype", "strides"):
+            value = getattr(arrays[each.index], each.kind)
         elif each.kind == "device":
             value = devices.device_of(arrays[each.index])
         elif each.kind == "out_shape":

@@ -12,7 +12,7 @@ from ..kernels import few, large
 from ..kernels.fast import LARGE
 from ..kernels.picking import taken_along
 from ..kernels.summing import FEW
-from .along import WHOLE, axes_of, chosen_rule, restored
+from .along import WHOLE, axes_of, chosen_rule, kept_shape, restored
 from .named import named
 from .rounding import maximum, minimum
 from .table import op as declared
@@ -64,7 +64,7 @@ def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keep
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if not keepdim and (found := few.extreme(self, dim, name == "amax")) is not None:
+        if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
@@ -126,7 +126,10 @@ def _extreme_along(name: str, doc: str) -> Any:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
         index = first_extreme(np, self, dim, name)
         values = taken_along(np, self, index, dim)
-        return (np.expand_dims(values, dim), np.expand_dims(index, dim)) if keepdim else (values, index)
+        if keepdim:
+            shape = kept_shape(self.shape, dim)
+            return values.reshape(shape), index.reshape(shape)
+        return values, index
 
     kernel.__name__ = name + "_dim"
     kernel.__doc__ = doc

@@ -21,7 +21,7 @@ from ..core import devices, dtypes, where
 from ..core.modes import in_inference, recording
 from ..core.node import AccumulateGrad, Output, next_number
 from ..core.packing import before_writing
-from ..core.tensor import Tensor, new, share_memory
+from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current, rebase, view_of, views_of
 from ..kernels.fast import for_ufunc, stretched
 from .callers import Front, Text
@@ -45,6 +45,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
+        wrap=wrap,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=where.brief, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},

@@ -268,7 +268,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _by_count(split_even, split_uneven, input, chunks, dim)
 
 
-@surface()
+@surface(quick=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As :func:`chunk`, but each piece may be modified in place as if it had memory of its own."""
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)

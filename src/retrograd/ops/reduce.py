@@ -290,7 +290,7 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
-    if dim.__class__ is int and (found := few.variance(x, dim % max(x.ndim, 1), left, keepdim)) is not None:
+    if dim.__class__ is int and (found := few.variance(x, dim, left, keepdim)) is not None:
         return found
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel().astype(np.float64)
@@ -623,6 +623,8 @@ def norm(
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """``log(sum(exp(x)))`` over dimensions, without overflow."""
+    if dim.__class__ is int and (found := few.logsumexp(self, dim, keepdim)) is not None:
+        return found
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)

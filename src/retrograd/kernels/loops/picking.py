@@ -29,6 +29,15 @@ def placed(at: Any, size: Any) -> Any:
     return at if 0 <= at < size else -1
 
 
+@njit(inline="always")
+def highest(index: Any) -> Any:
+    """The highest of an index, negative numbers counted as large ones."""
+    found = uint64(0)
+    for k in range(index.size):
+        found = max(found, uint64(index[k]))
+    return found
+
+
 @loop
 def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
     """``out[a, k, b] = x[a, index[a, k, b], b]``."""
@@ -50,12 +59,24 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
     size = x.shape[1]
     for a in prange(index.shape[0]):
         given, places, row = x[a], index[a], out[a]
-        for k in range(places.size):
-            at = placed(places[k], size)
-            if at >= 0:
-                row[k] = given[uint64(at)]
-            else:
-                bad[0] = 1
+        if highest(places) < uint64(size):
+            for k in range(places.size):
+                row[k] = given[uint64(places[k])]
+        else:
+            for k in range(places.size):
+                at = placed(places[k], size)
+                if at >= 0:
+                    row[k] = given[uint64(at)]
+                else:
+                    bad[0] = 1
+
+
+@loop
+def highest_of_parts(index: Any, found: Any) -> None:
+    """The highest of each part of an index; there are as many parts as there is room for."""
+    parts = found.size
+    for p in prange(parts):
+        found[p] = highest(index[index.size * p // parts : index.size * (p + 1) // parts])
 
 
 @loop
@@ -96,12 +117,16 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
     size = out.shape[1]
     for a in prange(index.shape[0]):
         row, places, given = out[a], index[a], values[a]
-        for k in range(places.size):
-            at = placed(places[k], size)
-            if at >= 0:
-                row[uint64(at)] += given[k]
-            else:
-                bad[0] = 1
+        if highest(places) < uint64(size):
+            for k in range(places.size):
+                row[uint64(places[k])] += given[k]
+        else:
+            for k in range(places.size):
+                at = placed(places[k], size)
+                if at >= 0:
+                    row[uint64(at)] += given[k]
+                else:
+                    bad[0] = 1
 
 
 @loop

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-from numba import prange
+from numba import prange, uint64
 
 from .compile import loop, loop_of_sums
 from .scalars import larger, like
@@ -130,13 +130,15 @@ def sum_columns(x: Any, sums: Any) -> None:
         for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
             few[:] = 0
             end = min(x.shape[1], (part + 1) * step, start + FLUSH)
-            fours = start + (end - start) // 4 * 4
-            for r in range(start, fours, 4):  # four at once: the sums are fetched and put back once for them
-                first, second = x[o, r, left:right], x[o, r + 1, left:right]
-                third, fourth = x[o, r + 2, left:right], x[o, r + 3, left:right]
-                for j in range(first.size):
-                    few[j] += (first[j] + second[j]) + (third[j] + fourth[j])
-            for r in range(fours, end):
+            eights = start + (end - start) // 8 * 8
+            for r in range(start, eights, 8):  # eight at once: the sums are fetched and put back once for them
+                a, b = x[o, r, left:right], x[o, r + 1, left:right]
+                c, d = x[o, r + 2, left:right], x[o, r + 3, left:right]
+                e, f = x[o, r + 4, left:right], x[o, r + 5, left:right]
+                g, h = x[o, r + 6, left:right], x[o, r + 7, left:right]
+                for j in range(a.size):
+                    few[j] += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j]))
+            for r in range(eights, end):
                 row = x[o, r, left:right]
                 for j in range(row.size):
                     few[j] += row[j]
@@ -249,14 +251,23 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
 
 @loop
 def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Running sums, or products, of each row, in double precision; ``back``: from its end."""
-    for r in prange(x.shape[0]):
-        here, into = x[r], out[r]
-        found, last = (1.0 if product else 0.0), here.size - 1
-        for k in range(here.size):
-            i = last - k if back else k
-            found = found * here[i] if product else found + here[i]
-            into[i] = found
+    """Running sums, or products, of each row, in double precision; ``back``: from its end.
+
+    Four rows side by side, as each step has to wait for the one before.
+    """
+    last = x.shape[0] - 1
+    for job in prange((x.shape[0] + 3) // 4):
+        a, b, c, d = 4 * job, min(4 * job + 1, last), min(4 * job + 2, last), min(4 * job + 3, last)
+        of_a, of_b, of_c, of_d = x[a], x[b], x[c], x[d]
+        to_a, to_b, to_c, to_d = out[a], out[b], out[c], out[d]
+        one = two = three = four = 1.0 if product else 0.0
+        for k in range(of_a.size):
+            i = uint64(of_a.size - 1 - k if back else k)
+            if product:
+                one, two, three, four = one * of_a[i], two * of_b[i], three * of_c[i], four * of_d[i]
+            else:
+                one, two, three, four = one + of_a[i], two + of_b[i], three + of_c[i], four + of_d[i]
+            to_a[i], to_b[i], to_c[i], to_d[i] = one, two, three, four
 
 
 @loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import prange
+from numba import prange, uint64
 
 from .compile import loop
 
@@ -23,14 +23,29 @@ def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
         start, step, by = (size - 1, -1, 1) if backward else (0, 1, 0)
         for b in range(first, last):
             out[a, start, b] = summand[a, start, b]
-        if last == first + 1:
-            one = out[a, start, first]
-            for k in range(start + step, size if step > 0 else -1, step):
-                one = summand[a, k, first] + factor[a, k + by, first] * one
-                out[a, k, first] = one
-        else:
-            for k in range(start + step, size if step > 0 else -1, step):
-                made, before = out[a, k, first:last], out[a, k - step, first:last]
-                given, times = summand[a, k, first:last], factor[a, k + by, first:last]
-                for b in range(made.size):
-                    made[b] = given[b] + times[b] * before[b]
+        for k in range(start + step, size if step > 0 else -1, step):
+            made, before = out[a, k, first:last], out[a, k - step, first:last]
+            given, times = summand[a, k, first:last], factor[a, k + by, first:last]
+            for b in range(made.size):
+                made[b] = given[b] + times[b] * before[b]
+
+
+@loop
+def recurrence_rows(summand: Any, factor: Any, out: Any, backward: Any) -> None:
+    """The same along the rows of matrices, four side by side, as each step has to wait for the one before."""
+    size, last, by = factor.shape[1], factor.shape[0] - 1, uint64(1 if backward else 0)
+    for job in prange((factor.shape[0] + 3) // 4):
+        a, b, c, d = 4 * job, min(4 * job + 1, last), min(4 * job + 2, last), min(4 * job + 3, last)
+        of_a, of_b, of_c, of_d = summand[a], summand[b], summand[c], summand[d]
+        times_a, times_b, times_c, times_d = factor[a], factor[b], factor[c], factor[d]
+        to_a, to_b, to_c, to_d = out[a], out[b], out[c], out[d]
+        here = uint64(size - 1 if backward else 0)
+        one, two, three, four = of_a[here], of_b[here], of_c[here], of_d[here]
+        to_a[here], to_b[here], to_c[here], to_d[here] = one, two, three, four
+        for k in range(1, size):
+            here = uint64(size - 1 - k if backward else k)
+            one = of_a[here] + times_a[here + by] * one
+            two = of_b[here] + times_b[here + by] * two
+            three = of_c[here] + times_c[here + by] * three
+            four = of_d[here] + times_d[here + by] * four
+            to_a[here], to_b[here], to_c[here], to_d[here] = one, two, three, four
