@@ -20,7 +20,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop
-from .tiles import BYTES, ROWS, half_tile, move_rows, tile
+from .tiles import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
 from .windows import _clear, _clear_edges, _seen, _shifted
 
 
@@ -42,30 +42,23 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
                     _clear_edges(line[: rows * width], width, start)
                     continue
                 begin = (n * x.shape[1] + c + k) * area + (top + side) * x.shape[3] + first * how[1] + start
-                _clear(line[: low * width])
+                lead = how[0] * x.shape[3]
+                at, to, count = begin + low * lead, low * width + first, last - first
                 if how[1] == 1:
-                    lead, to = how[0] * x.shape[3], low * width + first
-                    move_rows(whole, begin + low * lead, lead, line, to, width, high - low, last - first)
-                for r in range(low, high) if how[1] > 1 else range(0):
-                    _copy_row(whole, begin + r * how[0] * x.shape[3], how[1], line, r * width + first, last - first)
+                    move_rows(whole, at, lead, line, to, width, high - low, count)
+                elif how[1] == 2:
+                    thin_rows(whole, at, lead, line, to, width, high - low, count)
+                else:
+                    for r in range(high - low):
+                        for q in range(count):
+                            line[to + r * width + q] = whole[at + r * lead + q * how[1]]
+                _clear(line[: low * width])
                 _clear(line[high * width : rows * width])
-                for r in range(low, high) if first else range(0):
-                    _clear(line[r * width : r * width + first])
-                for r in range(low, high) if last < width else range(0):
-                    _clear(line[r * width + last : (r + 1) * width])
-
-
-@njit
-def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> None:
-    """``line[to + k] = x[at + k * stride]``, and some more, which are written over by the next row."""
-    if stride > 2 or at + (count + 16) * stride > x.size:
-        for k in range(count):
-            line[to + k] = x[at + k * stride]
-    else:
-        for first in range(0, count, 16):
-            part, target = x[at + 2 * first :], line[to + first :]
-            for k in range(16):
-                target[k] = part[2 * k]
+                for r in range(low * width, high * width, width):
+                    for q in range(r, r + first):
+                        line[q] = 0
+                    for q in range(r + last, r + width):
+                        line[q] = 0
 
 
 @loop
@@ -125,26 +118,28 @@ def output(
                     if whole:
                         continue
                     for r in range(min(ROWS, single - t * ROWS)):
-                        line = space[used + r * step : used + r * step + count]
-                        _deliver(line, first * wide + at, wide, where, y[n, g * single + t * ROWS + r])
+                        begin = (n * y.shape[1] + g * single + t * ROWS + r) * area
+                        _deliver(
+                            space, used + r * step, count, first * wide + at, wide, where, there, begin, y.shape[3]
+                        )
 
 
 @njit
-def _deliver(line: Any, at: Any, wide: Any, where: Any, image: Any) -> None:
-    """Put elements of an output, of which the first is the ``at``-th, where they belong."""
-    if where[1] == 1 and where[3] == 1 and image.shape[1] == wide:
-        target = image.reshape(image.size)[where[0] * wide + at :]
-        for k in range(line.size):
-            target[k] = line[k]
-        return
-    done = 0
-    while done < line.size:
-        row, column = (at + done) // wide, (at + done) % wide
-        count = min(line.size - done, wide - column)
-        target, part = image[where[0] + row * where[1], where[2] + column * where[3] :], line[done : done + count]
-        for k in range(part.size):
-            target[numpy.uintp(k) * numpy.uintp(where[3])] = part[k]
-        done += count
+def _deliver(
+    made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
+) -> None:  # fmt: skip
+    """Put elements of an output, of which the first is the ``at``-th, where they belong in an image of that width."""
+    row, column = at // wide, at % wide
+    while count > 0:
+        some = count if where[1] == where[3] == 1 and width == wide else min(count, wide - column)
+        to = begin + (where[0] + row * where[1]) * width + where[2] + column * where[3]
+        if where[3] == 1:
+            for k in range(some):
+                there[to + k] = made[start + k]
+        else:
+            for k in range(some):
+                there[to + k * where[3]] = made[start + k]
+        row, column, start, count = row + 1, 0, start + some, count - some
 
 
 @loop
