@@ -18,7 +18,7 @@ from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
-from ..kernels.fast import F32, F64, LARGE, available, loops
+from ..kernels.fast import F32, F64, LARGE, available, loops, suits
 from ..kernels.products import FEW, product
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
@@ -230,7 +230,11 @@ vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambd
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     """``self[i] * conj(other[j])`` for every i and j."""
-    return self[:, None] * other.conj()[None, :]
+    if not suits(self.size * other.size, self, other):
+        return self[:, None] * other.conj()[None, :]
+    out = numpy.empty((self.size, other.size), self.dtype)
+    loops("rows").outer(self.reshape(-1, 1), other, out)
+    return out
 
 
 outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
