@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
 from ..kernels.fast import LARGE, looped
-from ..kernels.summing import summed
+from ..kernels.summing import sum_along, summed
 from .table import op, pointwise
 
 
@@ -41,6 +41,8 @@ def conj_physical(np: Any, self: Any, /) -> Any:
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
     lead = self.ndim - len(size)
+    if lead == 1 and self.shape[1:] == size:
+        return sum_along(np, self, 0, False)
     if lead:
         self = summed(np, self, tuple(range(lead)), False)
     narrow = tuple(i for i, (have, want) in enumerate(zip(np.shape(self), size, strict=True)) if have != want)

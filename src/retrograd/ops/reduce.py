@@ -17,6 +17,7 @@ from ..kernels.picking import largest
 from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
+from .promote import F32, F64
 from .shape import spread
 from .table import TENSORS, surface
 from .table import op as declared
@@ -131,6 +132,11 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
     if grad.dtype.char == "e" and count > MOST:
         return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
+    if not grad.ndim and 0 < count <= 1 << 24 and (grad.dtype is F32 or grad.dtype is F64):
+        out = np.empty(shape, grad.dtype)  # a quotient of two such numbers is the same if it is rounded twice
+        if out.size < LARGE:
+            out.fill(grad.item() / count)
+            return out
     share = np.asarray(grad / count)
     out = np.empty(shape, share.dtype)
     if out.size >= LARGE:
