@@ -105,7 +105,7 @@ def test_graphs_of_nothing_and_of_a_leaf() -> None:
     for each, expected in (
         (leaf, [("leaf", ["leaf", "[2] float32"])]),
         (constant, [("constant", ["constant", "[2] float32"])]),
-        (torch.ones(2), [("constant", ["a constant", "[2] float32"])]),
+        ([torch.ones(2)][0], [("constant", ["each", "[2] float32"])]),
     ):
         assert [(box.kind, box.lines) for box in draw(each).boxes] == expected
         assert len(list(ElementTree.fromstring(draw(each).svg()).iter(SVG + "title"))) == 1

@@ -21,7 +21,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.checkpoints.storages import Named
-from tests.saved import UNTYPED, answer, networks, objects, outline, shown
+from tests.saved import UNTYPED, answer, networks, objects, outline, shown, used, wholes
 
 GOLDEN = Path(__file__).with_name("golden")
 RECORDED = json.loads((GOLDEN / "checkpoints.json").read_text())
@@ -106,6 +106,23 @@ def test_whole_modules_are_saved_as_torch_saves_them(name: str) -> None:
     assert type(again) is type(network) and repr(again) == repr(network)
     with pytest.raises(UnpicklingError, match="Unsupported global: GLOBAL torch"):
         torch.load(saved(network))
+
+
+@pytest.mark.parametrize("name", RECORDED["wholes"])
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_other_objects_that_torch_saved_whole_go_on(name: str) -> None:
+    value = torch.load(GOLDEN / "wholes.pt", weights_only=False)[name]
+    assert type(value) is type(wholes(torch)[name])
+    assert used(torch, name, value) == RECORDED["uses"][name]
+
+
+@pytest.mark.parametrize("name", RECORDED["wholes"])
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_other_objects_are_saved_as_torch_saves_them(name: str) -> None:
+    file = saved(wholes(torch)[name])
+    assert as_json(outline(file)) == json.loads(RECORDED["wholes"][name])
+    file.seek(0)
+    assert used(torch, name, torch.load(file, weights_only=False)) == RECORDED["uses"][name]
 
 
 def test_operations_in_whole_modules_are_saved_by_where_they_are_public() -> None:

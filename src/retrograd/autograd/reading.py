@@ -159,7 +159,7 @@ class Names:
         """Remember a name, unless there is one already."""
         place, array = tensor._node, tensor._array
         self.held += (tensor, array)
-        if place is not None and getattr(place, "leaf", None) is not nobody:
+        if place is not None and place.leaf is not nobody:
             self.places.setdefault(id(place), name)
         self.tensors.setdefault(id(array), (name, tensor))
 

@@ -133,6 +133,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    leaf: ClassVar[Any] = None  # only an AccumulateGrad has one
     takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     operation: ClassVar[Any] = None  # the record of its operation, if the table has one; for those who explain
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
@@ -241,6 +242,7 @@ class Output:
     edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
     single: ClassVar[bool] = False
     lone: ClassVar[bool] = False
+    leaf: ClassVar[Any] = None
 
     def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.node = node
@@ -257,7 +259,7 @@ def nobody() -> None:
 
 def _shown(edge: Any) -> tuple[Any, int]:
     """An edge as ``next_functions`` gives it."""
-    return (None, 0) if edge is None or getattr(edge, "leaf", None) is nobody else (edge.node, edge.position)
+    return (None, 0) if edge is None or edge.leaf is nobody else (edge.node, edge.position)
 
 
 class AccumulateGrad:

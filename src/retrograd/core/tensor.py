@@ -402,7 +402,8 @@ class Tensor:
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))
-        hooks.retaining = Handle(hooks.tensor, Retain(self)).id
+        hooks.retaining, Handle.next_id = Handle.next_id, Handle.next_id + 1
+        hooks.tensor[hooks.retaining] = Retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call ``hook(grad)`` whenever this tensor's gradient is computed; a Tensor returned replaces it.
@@ -420,7 +421,7 @@ class Tensor:
             raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
-        hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
+        hooks = HookList() if node.leaf is nobody else hooks_of(node).tensor
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:

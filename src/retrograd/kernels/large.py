@@ -60,7 +60,7 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 def _parts(outer: int, many: int, inner: int) -> int:
     """In how many parts columns are added up, so that all threads have work."""
     across = outer * -(-inner // 1024)
-    return max(1, min(many // 64, -(-2 * threads.limit() // across)))
+    return max(1, min(many // 64, -(-threads.limit() // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

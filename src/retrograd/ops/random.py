@@ -43,6 +43,16 @@ class Generator:
         self.device = devices.as_device(device)
         self._stream = draws.Stream()
 
+    def __reduce__(self) -> Any:
+        return _generator, (str(self.device), self.__getstate__())
+
+    def __getstate__(self) -> Any:
+        return self.initial_seed(), None, self.get_state()  # as PyTorch's; between them where a GPU's numbers are
+
+    def __setstate__(self, state: Any) -> None:
+        seed, _, numbers = state
+        self.manual_seed(seed).set_state(numbers)
+
     def manual_seed(self, seed: int) -> Generator:
         """Begin anew from ``seed``."""
         if not isinstance(seed, (int, float, numpy.number)):
@@ -78,6 +88,13 @@ class Generator:
         other = Generator(self.device)
         other._stream.set_state(self._stream.state())
         return other
+
+
+def _generator(device: str, state: Any) -> Generator:
+    """A generator from what a pickle holds."""
+    made = Generator(device)
+    made.__setstate__(state)
+    return made
 
 
 default_generator = Generator()
