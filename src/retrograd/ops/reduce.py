@@ -17,9 +17,9 @@ from ..kernels.picking import largest
 from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
-from .promote import F32, F64
+from .promote import F32
 from .shape import spread
-from .table import TENSORS, surface
+from .table import ARRAYS, TENSORS, surface
 from .table import op as declared
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
@@ -132,11 +132,6 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
     if grad.dtype.char == "e" and count > MOST:
         return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
-    if not grad.ndim and 0 < count <= 1 << 24 and (grad.dtype is F32 or grad.dtype is F64):
-        out = np.empty(shape, grad.dtype)  # a quotient of two such numbers is the same if it is rounded twice
-        if out.size < LARGE:
-            out.fill(grad.item() / count)
-            return out
     share = np.asarray(grad / count)
     out = np.empty(shape, share.dtype)
     if out.size >= LARGE:
@@ -146,6 +141,19 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     return out
 
 
+_evenly = ARRAYS.evenly_spread
+
+
+def _spread_at_once(grad: Any, shape: Any, count: int) -> Any:
+    """``evenly_spread`` of arrays: one number over few."""
+    if grad.__class__ is numpy.float32 and 0 < count < LARGE:
+        out = numpy.empty(shape, F32)
+        out.fill(float(grad) / count)  # the same quotient although it is rounded twice
+        return out
+    return _evenly(grad, shape, count)
+
+
+ARRAYS.__dict__["evenly_spread"] = _spread_at_once
 evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
 mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
