@@ -43,7 +43,7 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
         if a.ndim == b.ndim and a.size + b.size > FEW and np is numpy:
             return product(a, b)
         if b.ndim == 2:
-            return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+            return a.dot(b)  # BLAS at once: matmul takes 0.5 µs longer to find it
     if a.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     return np.matmul(a, b)
@@ -110,7 +110,7 @@ mm.derivative(
 
 
 def _turned_array(x: Any) -> Any:
-    found = x.swapaxes(-1, -2)
+    found = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
     return found.conj() if x.dtype.kind == "c" else found
 
 
