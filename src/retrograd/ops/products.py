@@ -18,7 +18,7 @@ from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
-from ..kernels.fast import F32, F64, LARGE, available, loops
+from ..kernels.fast import F32, F64, LARGE, add_row, available, loops
 from ..kernels.products import FEW, product
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
@@ -382,7 +382,8 @@ def _times(F: Any, g: Any, factor: Any) -> Any:
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
     """The usual case. Added in place, a summand larger than the product is refused."""
     found = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
-    found += self
+    if found.size < LARGE or not add_row(found, self):
+        found += self
     return found
 
 
