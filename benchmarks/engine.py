@@ -32,7 +32,7 @@ def arrays(results: Any) -> Iterator[Any]:
             yield from arrays(each)
     elif isinstance(results, dict):
         yield from arrays(list(results.values()))
-    elif hasattr(results, "detach"):
+    elif hasattr(results, "resolve_conj"):
         yield results.detach().cpu().resolve_conj().numpy()
     elif hasattr(results, "__array__") or isinstance(results, (int, float, complex)):
         yield numpy.asarray(results)
@@ -67,8 +67,10 @@ class Engine:
         # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
         found = [each.copy() for each in arrays(works["program"]())]
         for name, work in works.items():
-            self._once(work, 2)
-            self.counts[name] = max(1, min(20000, int(TURN / max(self._once(work, 2), 1e-7))))
+            seconds = min(
+                self._once(work, 2) for _ in range(4)
+            )  # at first threads may have to be woken, or loops compiled
+            self.counts[name] = max(1, min(20000, int(TURN / max(seconds, 1e-7))))
         gc.collect()
         return found
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from . import compile, higher, large, losses, overhead, products, training, tutorials, windows
-from .row import Group, Row
-
-
-def _overhead() -> Iterator[Row]:
-    for name, (program, operations, asked) in overhead.ROWS.items():
-        yield Row(name, program, asked, operations)
-
+from .row import Group
 
 GROUPS = {
     group.name: group
     for group in (
-        Group("overhead", "Single operations and small graphs", tuple(_overhead()), 2.5),
+        Group("overhead", "Single operations and small graphs", tuple(overhead.rows()), 2.5),
+        Group("again", "create_graph, hooks, functions of one's own, autograd.grad", tuple(overhead.again()), 1.5),
+        Group("calls", "Single calls as programs make them", tuple(overhead.calls())),
         Group("tutorials", "Beside NumPy by hand", tuple(tutorials.rows())),
         Group("large", "Large tensors: element by element, and reductions", tuple(large.rows()), 2.0),
         Group("chains", "Chains of operations element by element", tuple(large.chains()), 2.0),

@@ -1,12 +1,14 @@
-"""Single operations, tutorials' graphs and chains on tensors of 8 float32, where all time is overhead.
+"""Single operations, graphs, hooks and functions of one's own on tensors of 8 float32, where all time is overhead.
 
 A row's work is measured per operation of it; what is asked is said row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from .row import Row
 
 
 def recorded_mul(torch: Any) -> Callable[[], Any]:
@@ -120,6 +122,200 @@ def gradient_descent(torch: Any) -> Callable[[], Any]:
     return run
 
 
+def and_backward(program: Callable[[Any], Callable[[], Any]]) -> Callable[[Any], Callable[[], Any]]:
+    """What a program records, swept back with a gradient of ones."""
+
+    def make(torch: Any) -> Callable[[], Any]:
+        work = program(torch)
+        seed = torch.ones_like(work()).detach()
+        return lambda: work().backward(seed)
+
+    return make
+
+
+def deep(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> None:
+        z = x
+        for _ in range(100_000):
+            z = z * y
+        z.backward(y)
+        x.grad = None
+
+    return run
+
+
+def wide(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        z = y
+        for _ in range(300):
+            z = z + x * y
+        x.grad = None
+        z.backward(y)
+        return x.grad
+
+    return run
+
+
+def many_leaves(torch: Any) -> Callable[[], Any]:
+    leaves, y = [torch.ones(8, requires_grad=True) for _ in range(300)], torch.ones(8)
+
+    def run() -> Any:
+        z = y
+        for leaf in leaves:
+            z = z + leaf * y
+        z.backward(y)
+        for leaf in leaves:
+            leaf.grad = None
+
+    return run
+
+
+def ladder(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        a = b = x
+        for _ in range(300):
+            a, b = a * y, a + b
+        x.grad = None
+        a.backward(y)
+        return x.grad
+
+    return run
+
+
+def gradient_of_norm(torch: Any) -> Callable[[], Any]:
+    torch.manual_seed(0)
+    w, x = torch.randn(4, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+
+    def run() -> Any:
+        (dx,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
+        w.grad = None
+        dx.pow(2).sum().backward(inputs=[w])
+        return w.grad
+
+    return run
+
+
+def grad_by_leaf(torch: Any) -> Callable[[], Any]:
+    x = torch.ones(8, requires_grad=True)
+    return lambda: torch.autograd.grad((x * x).sum(), x)
+
+
+def grad_by_leaves(torch: Any) -> Callable[[], Any]:
+    leaves = [torch.ones(8, requires_grad=True) for _ in range(20)]
+
+    def run() -> Any:
+        z = leaves[0]
+        for leaf in leaves:
+            z = z * leaf
+        return torch.autograd.grad(z.sum(), leaves)
+
+    return run
+
+
+def grad_by_inner(torch: Any) -> Callable[[], Any]:
+    x = torch.ones(8, requires_grad=True)
+
+    def run() -> Any:
+        y = x.exp()
+        return torch.autograd.grad((y * y).sum(), (x, y))
+
+    return run
+
+
+def hooked(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        z = x
+        for _ in range(200):
+            z = z * y
+            z.register_hook(lambda grad: None)
+        x.grad = None
+        z.backward(y)
+        return x.grad
+
+    return run
+
+
+def retained(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        z = x
+        for _ in range(200):
+            z = z * y
+            z.retain_grad()
+        x.grad = None
+        z.backward(y)
+        return x.grad
+
+    return run
+
+
+def accumulated(torch: Any) -> Callable[[], Any]:
+    leaves, y = [torch.ones(8, requires_grad=True) for _ in range(20)], torch.ones(8)
+
+    def step(leaf: Any) -> None:
+        leaf.grad = None
+
+    for leaf in leaves:
+        leaf.register_post_accumulate_grad_hook(step)
+
+    def run() -> Any:
+        z = y
+        for leaf in leaves:
+            z = z * leaf
+        z.backward(y)
+
+    return run
+
+
+def own_function(torch: Any) -> Callable[[], Any]:
+    class Square(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        z = x
+        for _ in range(100):
+            z = Square.apply(z)
+        x.grad = None
+        z.backward(y)
+        return z.detach()
+
+    return run
+
+
+def saved_through_hooks(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+
+    def run() -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(lambda each: each, lambda each: each):
+            z = x
+            for _ in range(50):
+                z = z * z
+        x.grad = None
+        z.backward(y)
+        return z.detach()
+
+    return run
+
+
 def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
     """One call, written as in a program, on tensors of 8 or 8 x 8 elements."""
 
@@ -153,20 +349,41 @@ EVERYDAY = (
 )  # fmt: skip
 
 
-#: name: (work, operations in it, the ratio asked for)
-ROWS: dict[str, tuple[Callable[[Any], Callable[[], Any]], int, float]] = {
-    "x * y, recorded": (recorded_mul, 1, 1.5),
-    "x + 2.0, recorded": (recorded_add_number, 1, 1.5),
-    "tanh, recorded": (recorded_tanh, 1, 1.5),
-    "sum, recorded": (recorded_sum, 1, 1.5),
-    "x[3], recorded": (recorded_index, 1, 1.5),
-    "x @ w, recorded": (recorded_matmul, 1, 1.5),
-    "x * y, not recorded": (unrecorded_mul, 1, 1.5),
-    "chain of 1000, forward + backward": (chain, 1000, 2.0),
-    "polynomial of a tutorial": (polynomial, 1, 2.0),
-    "mean of 3 (x + 2)^2": (mean_of_square, 1, 2.0),
-    "third derivative of x^2": (third_derivative, 1, 2.0),
-    "chain of 200 with create_graph": (create_graph, 200, 1.0),
-    "step of gradient descent": (gradient_descent, 1, 1.5),
-    **{f"everyday: {call}": (everyday(call), 1, 1.0) for call in EVERYDAY},
-}
+def rows() -> Iterator[Row]:
+    """Single operations as they are recorded, and swept; graphs of the first order."""
+    for name, program in {
+        "x * y": recorded_mul, "x + 2.0": recorded_add_number, "tanh": recorded_tanh, "sum": recorded_sum,
+        "x[3]": recorded_index, "x @ w": recorded_matmul,
+    }.items():  # fmt: skip
+        yield Row(f"{name}, recorded", program, 1.5)
+        yield Row(f"{name}, and backward", and_backward(program), 1.5)
+    yield Row("x * y, not recorded", unrecorded_mul, 1.5)
+    yield Row("polynomial of a tutorial", polynomial, 2.0)
+    yield Row("mean of 3 (x + 2)^2", mean_of_square, 2.0)
+    yield Row("step of gradient descent", gradient_descent, 1.5)
+    yield Row("chain of 1000, and backward", chain, 2.0, 1000)
+    yield Row("chain of 10⁵, and backward", deep, 1.5, 100_000)
+    yield Row("sum of 300 branches of a leaf, and backward", wide, 1.5, 600)
+    yield Row("300 leaves, and backward", many_leaves, 1.5, 600)
+    yield Row("ladder of 300 rungs, and backward", ladder, 1.5, 600)
+
+
+def again() -> Iterator[Row]:
+    """Sweeps that are recorded, hooks, functions of one's own, ``autograd.grad``."""
+    yield Row("third derivative of x^2", third_derivative, 1.0)
+    yield Row("chain of 200 with create_graph", create_graph, 1.0, 200)
+    yield Row("gradient of a gradient's norm", gradient_of_norm, 1.0)
+    yield Row("autograd.grad by a leaf", grad_by_leaf, 1.0)
+    yield Row("autograd.grad by 20 leaves", grad_by_leaves, 1.0)
+    yield Row("autograd.grad by what is inside", grad_by_inner, 1.0)
+    yield Row("chain of 200, each with a hook", hooked, 1.0, 200)
+    yield Row("chain of 200, each gradient retained", retained, 1.0, 200)
+    yield Row("a hook after accumulation on 20 leaves", accumulated, 1.0)
+    yield Row("chain of 100 of a function of one's own", own_function, 1.0, 100)
+    yield Row("chain of 50 saved through hooks", saved_through_hooks, 1.0, 50)
+
+
+def calls() -> Iterator[Row]:
+    """Single calls as programs make them."""
+    for call in EVERYDAY:
+        yield Row(call, everyday(call), 1.0)

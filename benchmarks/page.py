@@ -91,17 +91,38 @@ def footprint_table(rows: list[tuple[str, str, float, float | None]]) -> str:
     return "\n".join(lines)
 
 
+#: A group on the page: its heading, what is said before its table, and the rows.
+_GROUP = re.compile(
+    r"^###? (?P<title>[^\n]*)\n(?:(?!^##).)*?Geometric mean (?P<mean>[\d.]+)(?: \(asked: (?P<asked>[\d.]+)\))?; "
+    r"(?P<count>\d+ of \d+) rows as asked\.\n\n[^\n]*\n[^\n]*\n(?P<rows>(?:\|[^\n]*\n)+)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def overview(text: str) -> str:
+    """A line for each of the page's groups."""
+    lines = ["| | asked of every row, of the mean | rows as asked | geometric mean |", "| --- | --- | --- | --- |"]
+    for each in _GROUP.finditer(text):
+        asked = sorted({float(row.split(" | ")[5].rstrip(" |")) for row in each["rows"].splitlines()})
+        every = f"{asked[0]:g}" if len(asked) == 1 else f"{asked[0]:g} to {asked[-1]:g}"
+        lines.append(f"| {each['title']} | {every}, {each['asked'] or '–'} | {each['count']} | {each['mean']} |")
+    return "\n".join(lines)
+
+
+def _put(text: str, name: str, new: str) -> str:
+    """``text`` with ``new`` between the marks of ``name``."""
+    marks = (f"<!-- {name}: written by python -m benchmarks -->", f"<!-- end of {name} -->")
+    before, _, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not end:
+        raise SystemExit(f"{PAGE.name} has no place for {name}")
+    return f"{before}{marks[0]}\n{new}\n{marks[1]}{after}"
+
+
 def write(tables: dict[str, str], threads: int) -> None:
-    """Put tables into the page, each between its marks; the machine too."""
+    """Put tables into the page, each between its marks; the machine and the overview too."""
     text = PAGE.read_text(encoding="utf-8")
     how = "One thread each, processor time." if threads == 1 else f"{threads} threads each."
     for name, new in {"machine": f"{machine()}.", **tables}.items():
-        if name not in ("machine", "footprint"):
-            new = f"{how} {new}"
-        marks = (f"<!-- {name}: written by python -m benchmarks -->", f"<!-- end of {name} -->")
-        before, _, rest = text.partition(marks[0])
-        _, end, after = rest.partition(marks[1])
-        if not end:
-            raise SystemExit(f"{PAGE.name} has no place for {name}")
-        text = f"{before}{marks[0]}\n{new}\n{marks[1]}{after}"
-    PAGE.write_text(text, encoding="utf-8")
+        text = _put(text, name, new if name in ("machine", "footprint") else f"{how} {new}")
+    PAGE.write_text(_put(text, "overview", overview(text)), encoding="utf-8")

@@ -207,7 +207,7 @@ def main() -> None:
         cells = [page.readable(statistics.median(taken[name])) if name in taken else "" for name in peers]
         lines.append("| " + " | ".join((work, *cells)) + " |")
         print(lines[-1], flush=True)
-    page.write({"peers": "\n".join(lines)}, THREADS)
+    page.write({"peers": f"The medians of {ROUNDS} rounds.\n\n" + "\n".join(lines)}, THREADS)
 
 
 if __name__ == "__main__":

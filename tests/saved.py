@@ -60,6 +60,55 @@ def networks(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
     }  # fmt: skip
 
 
+def wholes(torch: Any) -> dict[str, Any]:
+    """Objects of other kinds that are saved as they are."""
+    torch.manual_seed(0)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([parameter], lr=0.5, momentum=0.9)
+    schedules, distributions, data = torch.optim.lr_scheduler, torch.distributions, torch.utils.data
+    normal, ones = distributions.Normal(torch.zeros(2), torch.ones(2)), torch.ones(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old, but saved in many files
+        divided = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 2))
+    return {
+        "cyclic": schedules.CyclicLR(optimizer, 0.1, 0.2, 2),
+        "cyclic by steps": schedules.CyclicLR(optimizer, 0.1, 0.2, 2, mode="exp_range", gamma=0.5),
+        "averaging": torch.optim.swa_utils.SWALR(optimizer, 0.05), "scaler": torch.amp.GradScaler("cpu"),
+        "loader": data.DataLoader(data.TensorDataset(torch.arange(3)), 2), "divided": divided,
+        "mixture": distributions.MixtureSameFamily(distributions.Categorical(ones), normal),
+        "classes": distributions.Categorical(ones), "chance": distributions.Bernoulli(ones / 2),
+        "times": distributions.Weibull(ones, ones), "counts": distributions.Multinomial(3, ones),
+        "turned": distributions.TransformedDistribution(normal, [distributions.transforms.ExpTransform()]),
+        "matrices": distributions.Wishart(3.0, torch.eye(2)), "named": ones.view(1, 2).max(1),
+        "generator": torch.Generator().manual_seed(3),
+    }  # fmt: skip
+
+
+def used(torch: Any, name: str, value: Any) -> str:
+    """What is seen of one of :func:`wholes` when it is used."""
+    torch.manual_seed(0)
+    if hasattr(value, "get_last_lr"):
+        for _ in range(3):
+            value.optimizer.step()
+            value.step()
+        return str([f"{each:.5f}" for each in value.get_last_lr()] + sorted(value.state_dict()))
+    if name == "scaler":
+        parameter = torch.ones(1, requires_grad=True)
+        optimizer = torch.optim.SGD([parameter], 0.5)
+        value.scale(parameter.sum()).backward()
+        value.step(optimizer)
+        value.update()
+        return str(value.state_dict())
+    if name == "divided":
+        return str([*value.state_dict(), value(torch.ones(1, 3)).shape])
+    if name == "generator":
+        return str(torch.rand(2, generator=value))
+    if hasattr(value, "log_prob"):
+        drawn = value.sample((2,))
+        return str([drawn.shape, value.log_prob(drawn).shape, value.expand((3, *value.batch_shape)).batch_shape])
+    return str(list(value)) + type(value).__name__
+
+
 def answer(torch: Any, network: Any, shape: tuple[int, ...]) -> list[float]:
     """What a network gives for numbers of a shape, in few digits; and its text."""
     x = torch.arange(float(torch.Size(shape).numel())).reshape(shape).cos()

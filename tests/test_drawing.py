@@ -101,9 +101,15 @@ def test_text_is_escaped() -> None:
 
 
 def test_graphs_of_nothing_and_of_a_leaf() -> None:
-    x = torch.ones(2, requires_grad=True)
-    for each in (torch.ones(2), x):
-        assert draw(each).boxes == [] and ElementTree.fromstring(draw(each).svg()) is not None
+    leaf, constant = torch.ones(2, requires_grad=True), torch.ones(2)
+    for each, expected in (
+        (leaf, [("leaf", ["leaf", "[2] float32"])]),
+        (constant, [("constant", ["constant", "[2] float32"])]),
+        ([torch.ones(2)][0], [("constant", ["each", "[2] float32"])]),
+    ):
+        assert [(box.kind, box.lines) for box in draw(each).boxes] == expected
+        assert len(list(ElementTree.fromstring(draw(each).svg()).iter(SVG + "title"))) == 1
+    assert [box.kind for box in draw([leaf, leaf * 2, leaf]).boxes] == ["leaf", "step", "result"]
 
 
 def test_boxes_of_a_layer_keep_apart_and_arrows_go_down() -> None:

@@ -6,7 +6,9 @@ known to be answered otherwise; ``python -m tests.golden.record_errors --marks``
 
 from __future__ import annotations
 
+import inspect
 import json
+import operator
 import pathlib
 from typing import Any
 
@@ -108,3 +110,18 @@ def test_memory_that_is_not_there_is_a_runtime_error() -> None:
 def test_overloads_that_pytorch_has_given_up_are_named(call: str) -> None:
     error = failure(torch, call, inputs(torch))
     assert isinstance(error, TypeError) and str(error).startswith("This overload of ")
+
+
+@pytest.mark.parametrize("place", ["nn", "optim", "optim.lr_scheduler", "distributions"])
+def test_a_misspelt_argument_is_said_to_be_of_a_class_that_programs_know(place: str) -> None:
+    module = operator.attrgetter(place)(torch)
+    for cls in [each for each in map(vars(module).get, dir(module)) if isinstance(each, type)]:
+        try:
+            cls(kernal_size=3)
+        except (TypeError, AttributeError) as error:
+            owner, _, said = str(error).partition(".__init__() got an unexpected keyword")
+            assert not said or owner == cls.__name__ or issubclass(cls, getattr(module, owner)), cls
+    if place == "nn":
+        with pytest.raises(TypeError, match=r"^Conv2d\.__init__\(\) got an unexpected keyword argument 'kernal_size'"):
+            torch.nn.Conv2d(3, 3, kernal_size=3)
+        assert str(inspect.signature(torch.nn.TransformerEncoderLayer)).startswith("(d_model: int, nhead: int, ")

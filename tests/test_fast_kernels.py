@@ -5,6 +5,7 @@ The truth is the same program in float64. Errors are in units of float32's preci
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import subprocess
@@ -18,6 +19,7 @@ import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.core import threads
 from retrograd.kernels import fast, products
 
 compiled = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
@@ -272,6 +274,34 @@ def test_small_programs_load_no_compiler() -> None:
     assert run(program + "print('numba' in sys.modules)") == "False"
 
 
+def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
+
+    def compiled(module: str, patience: float) -> str:
+        def double(x: Any) -> Any:
+            return x + x
+
+        double.__module__ = module
+        with event.install_listener("numba:compile", waiting):
+            waiting.patience = patience
+            numba.njit(double)(3)
+        return told.getvalue()
+
+    from numba.core import event
+
+    from retrograd.kernels.loops.compile import Waiting
+
+    waiting = Waiting()
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == ""  # stderr is no terminal
+    monkeypatch.setattr(told, "isatty", lambda: True, raising=False)
+    assert compiled("mine", 0.0) == "" and compiled("retrograd.kernels.loops.rows", 600.0) == ""
+    line = "retrograd: compiling loops, once (about 10 s for convolutions) ...\n"
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
+    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
+
+
 def test_it_can_be_switched_off() -> None:
     program = "import sys, retrograd as torch; print(float(torch.ones(100000).exp().sum()), 'numba' in sys.modules)"
     value, loaded = run(program, RETROGRAD_FAST="0").split()
@@ -292,6 +322,37 @@ else:
     os._exit(0 if float((x + x).sum()) == 200000 else 1)
 """
     assert run(program) == "0"
+
+
+IMPORTED_LATER = """
+import os, threading, time
+os.environ.pop("OPENBLAS_THREAD_TIMEOUT", None)
+os.environ.update({environment!r})
+import numpy
+x = numpy.arange(250_000.0).reshape(500, 500)
+product, more = x @ x, True
+def others():
+    while more: {other}
+other = threading.Thread(target=others)
+other.start()
+import retrograd as torch
+from retrograd.core import threads, waiting
+torch.exp(torch.zeros(1 << 16))  # loads a loop
+more = False
+other.join()
+assert (x @ x == product).all() and (torch.tensor(x) @ torch.tensor(x) == torch.tensor(product)).all()
+print(waiting.SHORT, threads.sleep_soon())
+"""
+
+
+@compiled
+@pytest.mark.skipif(not threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
+def test_numpys_threads_sleep_soon_even_if_numpy_was_imported_before() -> None:
+    """Unless another thread may be amidst a product, or somebody has said how long they are to wait."""
+    waits = "threading.Event().wait(0.3)"
+    assert run(IMPORTED_LATER.format(environment={}, other=waits)) == "False True"
+    assert run(IMPORTED_LATER.format(environment={}, other="x[:50] @ x")) == "False False"
+    assert run(IMPORTED_LATER.format(environment={"OPENBLAS_THREAD_TIMEOUT": "26"}, other=waits)) == "False False"
 
 
 @compiled

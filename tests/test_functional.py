@@ -85,6 +85,15 @@ def test_gradients_of_short_floats_are_calculated_in_float32() -> None:
 # -- Losses ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_rms_norm_of_small_short_floats_is_that_of_long_ones(kind: torch.dtype) -> None:
+    """What is added to the mean of the squares is the least of float32, in which it is calculated."""
+    x = torch.tensor([[0.03125, -0.0625, 0.015625, 0.0625]], dtype=kind)
+    expected = F.rms_norm(x.double(), (4,), eps=torch.finfo(torch.float32).eps)
+    assert torch.allclose(F.rms_norm(x, (4,)).double(), expected, rtol=4e-3)
+    assert torch.allclose(torch.nn.RMSNorm(4, dtype=kind)(x).double(), expected, rtol=4e-3)
+
+
 def test_sizes_that_differ_are_warned_of_and_broadcast() -> None:
     x, y = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([0.25, 0.75])
     for loss, expected in ((F.mse_loss, 6.9375), (F.l1_loss, 2.25), (F.smooth_l1_loss, 1.7578125)):

@@ -155,3 +155,10 @@ def test_what_is_missing_is_named_without_the_import_hook_too(program: str, kind
         exec(program, {"retrograd": ours("torch")})
     assert type(caught.value) is kind and str(caught.value).startswith(words)
     assert importlib.util.find_spec("retrograd.nowhere") is None  # to ask is no mistake
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ImportError, match=r"cannot import name 'Lineer' .*\. Did you mean: 'Linear'\?$"):
+        exec("from retrograd.nn import Lineer")
+    with pytest.raises(AttributeError, match=r"has no attribute 'zeross' .*\. Did you mean: 'zeros'\?$"):
+        ours("torch").zeross  # type: ignore[attr-defined]

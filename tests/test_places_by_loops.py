@@ -196,7 +196,7 @@ CONVOLUTIONS = [
     (1, 3, 1, (3, 3), 1, 0, 1), (4, 4, 4, (3, 3), 1, 1, 1), (4, 8, 4, (3, 3), 2, 1, 1), (2, 3, 1, (5, 5), 1, 2, 1),
     (3, 4, 1, (3, 2), (2, 3), (1, 0), (1, 2)), (6, 4, 2, (3, 3), 1, 1, 1), (40, 5, 1, (3, 3), 1, 1, 1),
     (40, 5, 1, (3, 3), (2, 1), (2, 3), (2, 1)), (40, 6, 2, (1, 3), 2, 0, 1), (33, 4, 1, (1, 1), 1, 0, 1),
-    (3, 3, 3, (4, 4), 3, 3, 2),
+    (3, 3, 3, (4, 4), 3, 3, 2), (40, 2, 1, (3, 5), 1, 1, 1), (1, 40, 1, (3, 3), 1, (1, 3), 1),
 ]  # fmt: skip
 
 
@@ -256,6 +256,41 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
     same(*both(run), tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.bool], ids=str)
+def test_slices(dtype: Any, both: Any) -> None:
+    def run() -> Any:
+        i, x = torch.randint(0, 7, (3, 200)), torch.randn(7, 3, 7, 19).to(dtype)
+        found = [F.embedding(i, x[0, 0]), x.index_select(0, i[0]), x.index_select(2, i.flatten()), x[:, :, i - 7]]
+        with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 2 with size 7"):
+            x[:, :, i + 1]
+        with pytest.raises(IndexError, match="index out of range in self"):
+            F.embedding(i + 1, x[0, 0])
+        return found
+
+    same(*both(run), tolerance=0)
+
+
+MAPS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "nearest": (lambda x: F.interpolate(x, (9, 5)), (2, 3, 7, 11)),
+    "linear": (lambda x: F.interpolate(x, 29, mode="linear"), (2, 3, 11)),
+    "bilinear": (lambda x: F.interpolate(x, (13, 6), mode="bilinear"), (2, 3, 7, 11)),
+    "bilinear, corners": (lambda x: F.interpolate(x, (5, 31), mode="bilinear", align_corners=True), (2, 3, 7, 11)),
+    "bicubic": (lambda x: F.interpolate(x, (13, 6), mode="bicubic"), (2, 3, 7, 11)),
+    "trilinear": (lambda x: F.interpolate(x, (6, 8, 3), mode="trilinear"), (2, 3, 4, 5, 6)),
+    "averages": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), (2, 3, 8, 12)),
+    "averages of a line": (lambda x: F.avg_pool1d(x, 4), (2, 3, 12)),
+    "adaptive averages": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), (2, 3, 8, 12)),
+    "mirrored": (lambda x: F.pad(x, (2, 3, 1, 2), mode="reflect"), (2, 3, 8, 12)),
+}
+
+
+@pytest.mark.parametrize("how", MAPS)
+def test_maps_along_axes(how: str, both: Any) -> None:
+    function, shape = MAPS[how]
+    for each in (torch.float32, torch.float64):
+        same(*both(lambda each=each: swept(function, torch.randn(shape, dtype=each))), tolerance=1e-6)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4), (1, 2, 300, 8)], ids=str)
 def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
@@ -265,6 +300,28 @@ def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
         return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
 
     same(*both(run), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_to_parts_of_one_product(causal: bool, both: Any) -> None:
+    def run() -> Any:
+        def attended(x: Any, k: Any) -> Any:
+            q, v = (each.view(1, 70, 6, 8).transpose(1, 2) for each in x.split(48, 2))
+            k, v = k.view(1, 90, 2, 8).transpose(1, 2), v[:, ::3].repeat(1, 1, 2, 1)[:, :, :90]
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+
+        return swept(attended, torch.randn(1, 70, 96), torch.randn(1, 90, 16))
+
+    same(*both(run), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_attention_in_other_precisions(dtype: Any, both: Any) -> None:
+    def run() -> Any:
+        q, k, v = (torch.randn(1, 1, 100, 8, dtype=dtype) for _ in range(3))
+        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
+
+    same(*both(run), tolerance=5e-3 if dtype is torch.float16 else 1e-12)
 
 
 def test_attention_to_nan(both: Any) -> None:

@@ -154,3 +154,48 @@ def test_results_are_written_into_out():
     torch.mode(x, 1, out=(values, indices))
     assert (values.tolist(), indices.tolist()) == ([1.0, 1.0], [0, 1])
     assert torch.nansum(x, 0, out=values).tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("count", [3, 60, 20_000])
+@pytest.mark.parametrize("scale", [1e-30, 1e-21, 1.0, 1e20, 3e37])
+def test_a_deviation_fits_where_the_squares_do_not(count, scale):
+    wide = (numpy.arange(4 * count).reshape(4, count).T / count + 1) * scale
+    x = torch.tensor(wide.astype(numpy.float32))
+    for dim in (None, 0, 1, (0, 1)):
+        expected = numpy.std(wide, dim, ddof=1)
+        for found in (x.std(dim), torch.complex(x, x).std(dim) / math.sqrt(2), torch.std_mean(x, dim)[0]):
+            numpy.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+NAN, INF = math.nan, math.inf
+GRADIENTS = {
+    "logcumsumexp": (lambda x: x.logcumsumexp(0), [1.0, INF, 3.0, 2.0], [1.0, NAN, 0.0, 0.0]),
+    "logcumsumexp_of_nothing": (lambda x: x.logcumsumexp(0), [-INF, 1.0, 1.0], [0.0, 1.5, 0.5]),
+    "amax": (lambda x: x.amax(), [1.0, NAN, 3.0], [NAN, NAN, NAN]),
+    "amin": (lambda x: x.amin(0), [1.0, NAN, 3.0], [NAN, NAN, NAN]),
+    "aminmax": (lambda x: sum(torch.aminmax(x)), [1.0, NAN, 3.0], [NAN, NAN, NAN]),
+    "max": (lambda x: x.max(), [1.0, NAN, 3.0], [0.0, 1.0, 0.0]),
+    "min": (lambda x: x.min(0).values, [1.0, NAN, 3.0], [0.0, 1.0, 0.0]),
+    "sgn": (lambda x: x.sgn(), [1.0, NAN, 0.0], [0.0, 0.0, 0.0]),
+    "prod": (lambda x: x.prod(), [2.0, NAN, 3.0], [NAN, 6.0, NAN]),
+    "logit": (lambda x: x.logit(), [0.0, -0.0, 1.0, 2.0], [INF, INF, INF, NAN]),
+    "logit_of_a_negative_bound": (lambda x: x.logit(-1.0), [-1.0, 2.0, 0.5], [NAN, NAN, 4.0]),
+    "renorm": (lambda x: x[None].renorm(2, 0, 1.0), [1.0, NAN], [1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_where_numbers_end(name):
+    call, values, expected = GRADIENTS[name]
+    x = torch.tensor(values, requires_grad=True)
+    (got,) = torch.autograd.grad(call(x).sum(), x)
+    assert got.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_many_short_floats_are_reduced_in_long_ones(kind):
+    x, at = torch.full((5000,), 1.0, dtype=kind), torch.arange(5000) % 2
+    for reduce, expected in (("sum", 2500.0), ("mean", 1.0)):
+        found = torch.zeros(2, dtype=kind).scatter_reduce(0, at, x, reduce, include_self=False)
+        assert found.dtype is kind and found.tolist() == pytest.approx([expected] * 2, rel=4e-3)
+    assert torch.full((300,), 1.0078125, dtype=kind).prod().item() == pytest.approx(1.0078125**300, rel=4e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -20,7 +21,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.checkpoints.storages import Named
-from tests.saved import UNTYPED, answer, networks, objects, outline, shown
+from tests.saved import UNTYPED, answer, networks, objects, outline, shown, used, wholes
 
 GOLDEN = Path(__file__).with_name("golden")
 RECORDED = json.loads((GOLDEN / "checkpoints.json").read_text())
@@ -105,6 +106,23 @@ def test_whole_modules_are_saved_as_torch_saves_them(name: str) -> None:
     assert type(again) is type(network) and repr(again) == repr(network)
     with pytest.raises(UnpicklingError, match="Unsupported global: GLOBAL torch"):
         torch.load(saved(network))
+
+
+@pytest.mark.parametrize("name", RECORDED["wholes"])
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_other_objects_that_torch_saved_whole_go_on(name: str) -> None:
+    value = torch.load(GOLDEN / "wholes.pt", weights_only=False)[name]
+    assert type(value) is type(wholes(torch)[name])
+    assert used(torch, name, value) == RECORDED["uses"][name]
+
+
+@pytest.mark.parametrize("name", RECORDED["wholes"])
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_other_objects_are_saved_as_torch_saves_them(name: str) -> None:
+    file = saved(wholes(torch)[name])
+    assert as_json(outline(file)) == json.loads(RECORDED["wholes"][name])
+    file.seek(0)
+    assert used(torch, name, torch.load(file, weights_only=False)) == RECORDED["uses"][name]
 
 
 def test_operations_in_whole_modules_are_saved_by_where_they_are_public() -> None:
@@ -249,6 +267,27 @@ def test_a_crash_in_the_middle_leaves_the_old_file(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         torch.save([2], path)
     assert torch.load(path) == [1] and os.listdir(tmp_path) == ["x.pt"]
+
+
+@pytest.mark.parametrize("record", [1, 3, 6])
+@pytest.mark.filterwarnings("error")  # of what is ignored, too
+def test_a_save_that_is_interrupted_says_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: int
+) -> None:
+    written, write = 0, zipfile._ZipWriteFile.write  # type: ignore[attr-defined]
+
+    def interrupted(self: Any, data: Any) -> int:
+        nonlocal written
+        written += 1
+        if written == record:
+            raise KeyboardInterrupt
+        return int(write(self, data))
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "write", interrupted)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        torch.save([torch.ones(3), torch.zeros(4)], tmp_path / "x.pt")
+    gc.collect()
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_new_file_is_where_and_what_the_old_one_was(tmp_path: Path) -> None:

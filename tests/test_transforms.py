@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap
+from retrograd.ops.interpret import runs
 from retrograd.utils import _pytree
 from tests.samples import FAMILIES, Sample, samples
 from tests.test_operations import golden
@@ -288,3 +290,36 @@ def test_no_transformation_is_left_behind_by_an_error() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         (torch.ones(2, requires_grad=True) * 2).sum().backward()
+
+
+@pytest.mark.parametrize("name", ["grad", "vmap", "jvp"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a generator that is closed
+def test_no_transformation_is_left_behind_by_an_interrupt_at_the_beginning_of_any_function(name: str) -> None:
+    def run() -> None:
+        x = torch.ones(2)
+        if name == "jvp":
+            torch.func.jvp(torch.sin, (x,), (x,))
+        else:
+            (torch.func.grad(torch.sum) if name == "grad" else vmap(torch.sin))(x)
+
+    def interrupting(frame: Any, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    run()
+    warned = numpy.geterr()
+    for begin in range(1, 1000):
+        left = begin
+        sys.settrace(interrupting)
+        try:
+            run()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert not runs() and torch.is_grad_enabled() and numpy.geterr() == warned, begin
+        if left > 0:
+            return
+    raise AssertionError("1000 functions were begun")

@@ -65,6 +65,7 @@ if _typing.TYPE_CHECKING:
         functional,
         jit,
         linalg,
+        monitor,
         mps,
         mtia,
         nn,
@@ -128,8 +129,8 @@ _COMING = {
 }  # fmt: skip
 _PARTS = (
     "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
-    "distributions", "fft", "func", "functional", "futures", "jit", "linalg", "mps", "mtia", "nn", "optim", "overrides",
-    "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "special", "storage", "testing",
+    "distributions", "fft", "func", "functional", "futures", "jit", "linalg", "monitor", "mps", "mtia", "nn", "optim",
+    "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "special", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}

@@ -85,14 +85,18 @@ def _write_zip(obj: Any, file: Any, name: str, protocol: int, order: bool) -> No
     memories, data = Memories(), io.BytesIO()
     Pickler(data, protocol, memories).dump(obj)
     writer = Writer(file, name)
-    writer.record("data.pkl", data.getvalue())
-    writer.record(".format_version", b"1")
-    writer.record(".storage_alignment", b"64")
-    if order:
-        writer.record("byteorder", sys.byteorder.encode())
-    for key, line in memories.records():
-        writer.record(f"data/{key}", line)
-    writer.close()
+    try:
+        writer.record("data.pkl", data.getvalue())
+        writer.record(".format_version", b"1")
+        writer.record(".storage_alignment", b"64")
+        if order:
+            writer.record("byteorder", sys.byteorder.encode())
+        for key, line in memories.records():
+            writer.record(f"data/{key}", line)
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
 
 
 def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:

@@ -1,7 +1,7 @@
 """Record checkpoints that PyTorch writes: ``python -m tests.golden.record_checkpoints`` (needs PyTorch).
 
 Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all of ``tests/saved.py`` in one file each), ``networks.pt``
-(whole modules) and, in ``checkpoints.json``, what they hold, the pickle of each object alone and outlines of the modules'.
+(whole modules), ``wholes.pt`` (other objects) and, in ``checkpoints.json``, what they hold, the pickle of each object alone and outlines of the modules'.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from tests.saved import UNTYPED, answer, networks, objects, outline, shown
+from tests.saved import UNTYPED, answer, networks, objects, outline, shown, used, wholes
 
 
 def main() -> None:
@@ -35,7 +35,16 @@ def main() -> None:
         torch.save(network, file)
         outlines[name] = json.dumps(outline(file))
     answers = {name: answer(torch, network, shape) for name, (network, shape) in whole.items()}
+    others = wholes(torch)
+    torch.save(others, here / "wholes.pt")
+    kept = {}
+    for name, each in others.items():
+        file = io.BytesIO()
+        torch.save(each, file)
+        kept[name] = json.dumps(outline(file))
     recorded = {
+        "wholes": kept,
+        "uses": {name: used(torch, name, torch.load(here / "wholes.pt", weights_only=False)[name]) for name in others},
         "torch": torch.__version__,
         "outlines": outlines,
         "answers": answers,
@@ -43,7 +52,7 @@ def main() -> None:
     }
     path = here / "checkpoints.json"
     path.write_text(json.dumps(recorded | {"pickles": pickles}, indent=0) + "\n")
-    for each in ("checkpoint.pt", "checkpoint_legacy.pt", "networks.pt", "checkpoints.json"):
+    for each in ("checkpoint.pt", "checkpoint_legacy.pt", "networks.pt", "wholes.pt", "checkpoints.json"):
         print(f"{each}: {(here / each).stat().st_size // 1024} KB")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from .. import cuda
 from ..core import dtypes
 from ..core.absent import absent, listed
+from ..core.borrowed import Borrowed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..core.where import warn
@@ -25,7 +26,7 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-class GradScaler:
+class GradScaler(Borrowed):
     """Scales losses, looks for infinite gradients, and adjusts the scale.
 
     After ``growth_interval`` steps without infinite gradients the scale is multiplied by ``growth_factor``; where there
@@ -67,9 +68,10 @@ class GradScaler:
         self._init_scale, self._scale = init_scale, None
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._tracker = growth_interval, 0
-        self._states = _fresh_states()
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     _scale: Tensor | None
+    _per_optimizer_states: defaultdict[int, dict[str, Any]]
 
     def _known_scale(self, asking: str) -> Tensor:
         if self._scale is None:
@@ -99,7 +101,7 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        scale, state = self._known_scale("unscale_"), self._states[id(optimizer)]
+        scale, state = self._known_scale("unscale_"), self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
@@ -130,7 +132,7 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._known_scale("step")
-        state = self._states[id(optimizer)]
+        state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
         if state["stage"] is OptState.READY:
@@ -149,11 +151,11 @@ class GradScaler:
         if new_scale is not None:
             self._set(scale, new_scale)
         else:
-            found = [each["infinite"] for each in self._states.values() if each["infinite"] is not None]
+            found = [each["infinite"] for each in self._per_optimizer_states.values() if each["infinite"] is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             self._adjust(scale, any(found))
-        self._states = _fresh_states()
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _set(self, scale: Tensor, new_scale: Any) -> None:
         if isinstance(new_scale, float):
@@ -236,33 +238,27 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval, self._tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _blank, (), self.__getstate__()
-
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
-            if self._states:
+            if self._per_optimizer_states:
                 raise AssertionError(
                     "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
                     "scaler.update()."
                 )
-            state.update(_init_scale=self.get_scale(), _scale=None, _states=None)
+            state.update(_init_scale=self.get_scale(), _init_growth_tracker=state.pop("_tracker"))
+            state.update(_scale=None, _growth_tracker=None)  # as PyTorch's
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._enabled:
-            self._states = _fresh_states()
+            self._tracker = self.__dict__.pop("_init_growth_tracker")
+            del self.__dict__["_growth_tracker"]
 
 
-def _blank() -> GradScaler:
-    """A scaler without a state, for pickle."""
-    return GradScaler.__new__(GradScaler)
-
-
-def _fresh_states() -> dict[int, dict[str, Any]]:
-    return defaultdict(lambda: {"stage": OptState.READY, "infinite": None})
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    return {"stage": OptState.READY, "infinite": None}
 
 
 __all__ = ["GradScaler", "OptState"]

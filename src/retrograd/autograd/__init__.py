@@ -75,7 +75,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
             raise AssertionError("Expected output to be a torch.Tensor")
         place = _place(out)
         first = _first_gradient(index, out, place, given)
-        if place is None or getattr(place, "leaf", None) is nobody:
+        if place is None or place.leaf is nobody:
             raise RuntimeError(
                 f"element {index} of tensors does not require grad and does not have a grad_fn{_why_not(out)}"
             )
@@ -355,7 +355,7 @@ def _gradients_of(
         arrived = [wanted[place] for place in places]
     results: list[Any] = []
     for place, found in zip(places, arrived, strict=True):
-        if getattr(place, "leaf", None) is nobody:
+        if place.leaf is nobody:
             found = None
         if found is not None:
             results.append(found if create_graph else _lifted(found))

@@ -147,6 +147,11 @@ class _Drawer:
             if root.step in self.shown:
                 arrows[at[self.shown[root.step]], len(boxes)] = None
                 boxes.append(Box("result", [self.reading.steps[root.step - 1].label or "result"]))
+            elif root.step is None:  # nothing was computed: the tensor itself
+                key, box = self._source(root, 0)
+                if box is not None and key not in at:
+                    at[key] = len(boxes)
+                    boxes.append(box)
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:

@@ -105,7 +105,7 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
 
 def _has_graph(tensor: Tensor) -> bool:
     place = tensor._node if tensor._view is None else Tensor._current(tensor)
-    return place is not None and getattr(place, "leaf", None) is not nobody
+    return place is not None and place.leaf is not nobody
 
 
 def _why_none(tensor: Tensor) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core.absent import absent, listed
 from ..core.reasons import explained
 from ..core.tensor import Tensor
 from ..ops.interpret import Run, runs
@@ -111,3 +112,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -17,7 +17,7 @@ import numpy
 from ..core import anomaly, where
 from ..core.absent import absent, listed
 from ..core.devices import module_of
-from ..core.modes import no_grad, recording
+from ..core.modes import no_grad, put_back, recording, set_recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.packing import Packed, saving_hooks
 from ..core.reasons import defined, explained, made
@@ -79,6 +79,10 @@ class _SavedPacked:
         if self.position is not None:
             place = node if node.single else Output(node, self.position, array.shape, array.dtype)
         return found if place is None or array.dtype.kind not in "fcV" else at_place(array, [0, None], place)
+
+
+def _lifted(grad: Any) -> Tensor:
+    return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
 class _RawSaved(SavedTensor):
@@ -192,18 +196,11 @@ class BackwardCFunction(FunctionCtx, Node):
         return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        given = (grad,) if self.single else grad
-        found = self._called(
-            [
-                None if each is None else wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each)
-                for each in given
-            ],
-            edges,
-        )
+        grads = [None if each is None else _lifted(each) for each in ((grad,) if self.single else grad)]
+        found = [None if each is None else each._array for each in self._called(grads, edges)]
         if not keep:
             self._release()
-        arrays = tuple(None if each is None else each._array for each in found)
-        return arrays[0] if len(edges) == 1 else arrays
+        return found[0] if len(edges) == 1 else tuple(found)
 
     def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         found = self._called(list((grad,) if self.single else grad), edges)
@@ -243,21 +240,19 @@ class BackwardCFunction(FunctionCtx, Node):
                 f"{recorded_at(self)} Remedy: return one gradient, or None, for each argument of forward."
             )
         for index, each in enumerate(results):
-            if each is not None and index not in self.operands_at:
+            if each is None:
+                continue
+            if index not in self.operands_at:
                 raise RuntimeError(
                     f"function {name} returned a gradient different than None at position {index + 1}, but the "
                     f"corresponding forward input was not a Variable.{recorded_at(self)} Remedy: return None there."
                 )
-            if each is not None and not isinstance(each, Tensor):
+            if not isinstance(each, Tensor):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)} Remedy: let {name} return a "
                     "tensor, or None, for each argument of forward."
                 )
-        found = []
-        for at, edge in zip(self.operands_at, edges, strict=True):
-            each = results[at] if edge is not None else None
-            found.append(each)
-        return found
+        return [None if edge is None else results[at] for at, edge in zip(self.operands_at, edges, strict=True)]
 
 
 class FunctionMeta(type):
@@ -376,20 +371,22 @@ class Function(metaclass=FunctionMeta):
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
         """The ``ctx`` and the result of a call with ordinary tensors."""
         ctx = cls._backward_cls()
-        tensors = [index for index, each in enumerate(args) if isinstance(each, Tensor)]
-        ctx.needs_input_grad = tuple(isinstance(each, Tensor) and each.requires_grad for each in args)
-        places = {index: current(args[index]) for index in tensors}
-        recorded = recording() and any(place is not None for place in places.values())
+        places = {index: current(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
+        ctx.operands_at, ctx.edges, ctx.arguments = tuple(places), tuple(places.values()), len(args)
+        ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
         ctx.number, ctx.hooks = next_number(), None
         ctx.code, ctx.instruction = where.caller()
         if anomaly.setting.enabled:
             anomaly.note(ctx)
-        with no_grad():
+        before = recording()
+        recorded = before and ctx.edges.count(None) < len(ctx.edges)
+        try:
+            set_recording(False)
             output = cls.forward(*args) if split else cls.forward(ctx, *args)
             if split:
                 cls.setup_context(ctx, args, output)
-        ctx.operands_at, ctx.arguments = tuple(tensors), len(args)
-        ctx.edges = tuple(places.values())
+        finally:
+            put_back(before)
         return ctx, _returned(ctx, args, output, recorded)
 
 
@@ -415,27 +412,27 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
     return bound.args if split else bound.args[1:]
 
 
-def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: bool) -> Any:
+def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
     """The results as the caller gets them, the node set on those that have gradients, and what was saved kept."""
     outs = list(output) if isinstance(output, tuple) else [output]
-    _check_dirty(ctx, args, outs)
-    if len(outs) == 1:
-        ctx.shape, ctx.dtype = (
-            (outs[0]._array.shape, outs[0]._array.dtype) if isinstance(outs[0], Tensor) else ((), None)
-        )
-    else:
-        ctx.shape, ctx.dtype = (), None
+    if ctx.dirty_tensors:
+        _check_dirty(ctx, outs)
+    given, dirty = set(map(id, args)), set(map(id, ctx.dirty_tensors))
+    if len(outs) != 1:
         ctx.outputs, ctx.single = len(outs), False
-    ctx.forms = tuple(
-        (each._array.shape, each._array.dtype, module_of(each._array)) if isinstance(each, Tensor) else None
-        for each in outs
-    )
+    forms: list[Any] = []
     results: dict[int, int] = {}  # by identity, at which position a tensor is a result that the call made or modified
     for position, out in enumerate(outs):
         if isinstance(out, Tensor):
-            if not any(out is each for each in args) or any(out is each for each in ctx.dirty_tensors):
+            array = out._array
+            forms.append((array.shape, array.dtype, module_of(array)))
+            if id(out) not in given or id(out) in dirty:
                 results[id(out)] = position
-            outs[position] = _result(ctx, args, out, position, recorded)
+            outs[position] = _result(ctx, out, position, id(out) in given, id(out) in dirty, recorded)
+        else:
+            forms.append(None)
+    ctx.forms = tuple(forms)
+    ctx.shape, ctx.dtype = forms[0][:2] if len(forms) == 1 and forms[0] else ((), None)
     if recorded:
         ctx.saved = tuple([_kept(index, each, results) for index, each in enumerate(ctx.to_save)])
     ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()  # they may be results, and these lead back here
@@ -467,7 +464,7 @@ def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedRe
     return _SavedPacked(Packed.result(tensor, *hooks), None, position)
 
 
-def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
+def _check_dirty(ctx: Any, outs: list[Any]) -> None:
     for each in ctx.dirty_tensors:
         if not isinstance(each, Tensor):
             text = f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}"
@@ -480,11 +477,9 @@ def _check_dirty(ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
             )
 
 
-def _result(ctx: Any, args: tuple[Any, ...], out: Tensor, position: int, recorded: bool) -> Tensor:
-    """One result, at its place in the graph if it has a gradient."""
-    given = any(out is each for each in args)
-    modified = any(out is each for each in ctx.dirty_tensors)
-    fixed = any(out is each for each in ctx.non_differentiable)
+def _result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
+    """One result, at its place in the graph if it has a gradient. ``given``: it is an argument, too."""
+    fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
         if not given or modified:
             return out

@@ -159,7 +159,7 @@ class Names:
         """Remember a name, unless there is one already."""
         place, array = tensor._node, tensor._array
         self.held += (tensor, array)
-        if place is not None and getattr(place, "leaf", None) is not nobody:
+        if place is not None and place.leaf is not nobody:
             self.places.setdefault(id(place), name)
         self.tensors.setdefault(id(array), (name, tensor))
 
@@ -243,8 +243,16 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
                 operands, kept, freed, _hooks(node), names.places.get(id(node), ""),
             )
         )  # fmt: skip
-    roots = [_place_of(place, "", numbers, leaves, names) for place in places]
+    roots = [
+        _constant(each, names) if place is None else _place_of(place, "", numbers, leaves, names)
+        for each, place in zip(tensors, places, strict=True)
+    ]
     return Reading(steps, list(leaves.values()), roots)
+
+
+def _constant(tensor: Tensor, names: Names) -> Operand:
+    called = names.tensors.get(id(tensor._array), ("",))[0]
+    return Operand("", label=called, shape=tensor._array.shape, dtype=tensor._array.dtype)
 
 
 def _nodes(places: Iterable[Any]) -> list[Any]:

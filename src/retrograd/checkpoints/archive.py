@@ -59,6 +59,10 @@ class Writer:
         self.record(".data/serialization_id", f"{int.from_bytes(self.digest.digest()):040d}"[:40].encode())
         self.zip.close()
 
+    def abandon(self) -> None:
+        """Leave the file as it is; the zip file would otherwise write its list when it is forgotten."""
+        self.zip.fp = None
+
 
 class Reader:
     """Reads the records of one checkpoint. Raises RuntimeError for what is no whole zip file of PyTorch's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import sys
 from types import FunctionType
@@ -13,6 +14,7 @@ from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, layout
 from ..nn.parameter import Parameter, is_lazy
+from ..ops.random import Generator
 from .storages import Call, Memories, Named, Persistent, described
 
 _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden
@@ -56,6 +58,12 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             self._write_call(obj, Named("torch", "device"), where)
         elif isinstance(obj, layout):
             self._write_call(obj, Named("torch.serialization", "_get_layout"), (f"torch.{obj.name}",))
+        elif isinstance(obj, Generator):
+            self._write_call(obj, Named("torch._C", "Generator"), (obj.device,))
+            self.save(obj.__getstate__())
+            self.write(pickle.BUILD)
+        elif type(obj).__module__ == "torch.return_types":
+            self._write_call(obj, Named("torch.return_types", type(obj).__name__), (tuple(obj), {}))
         elif getattr(type(obj), "__reduce_ex__", None) is Borrowed.__reduce_ex__:
             self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # by PyTorch's name of its class
         else:
@@ -77,6 +85,11 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
         if package in ("retrograd", "torch") and "<" not in qualified:
+            rest = _MOVED.get(rest, rest)
+            owner, _, last = qualified.rpartition(".")
+            if owner:  # of a class
+                self.save_reduce(getattr, (getattr(importlib.import_module(f"retrograd.{rest}"), owner), last), obj=obj)
+                return
             if not rest and "." not in qualified:
                 rest, qualified = _public_place(obj, qualified)
             self.write(pickle.GLOBAL + f"torch{'.' if rest else ''}{rest}\n{qualified}\n".encode())
@@ -85,6 +98,10 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             super().save_global(obj, name)
 
     dispatch: ClassVar[dict[type, Any]] = {**_PythonPickler.dispatch, FunctionType: save_global}
+
+
+#: Modules that PyTorch has at another place.
+_MOVED = {"utils.data.collate": "utils.data._utils.collate", "optim.cycles": "optim.lr_scheduler"}
 
 
 def _public_place(obj: Any, name: str) -> tuple[str, str]:

@@ -16,6 +16,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from . import overriding, quiet, where
+from .annotated import show_annotations
+from .borrowed import own_constructors
 from .left_out import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -96,10 +98,19 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
         why = why_absent(f"{torch_module}.{name}")
         caller = sys._getframe(1)
         if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
-            raise ImportError(f"cannot import name {name!r} from {torch_module!r} ({why})", name=torch_module)
-        raise AttributeError(f"{message} ({why})", name=name, obj=sys.modules.get(module_name))
+            text = f"cannot import name {name!r} from {torch_module!r} ({why}){_meant(module_name, name)}"
+            raise ImportError(text, name=torch_module)
+        raise AttributeError(f"{message} ({why}){_meant(module_name, name)}", name=name)
 
     return __getattr__
+
+
+def _meant(module_name: str, name: str) -> str:
+    """The nearest name, which Python itself would show in a terminal and nowhere else, and not for an import."""
+    from difflib import get_close_matches  # for those only who have misspelt something
+
+    found = get_close_matches(name, dir(sys.modules.get(module_name)), 1, 0.8)
+    return f". Did you mean: {found[0]!r}?" if found else ""
 
 
 def _loaded(module_name: str, name: str, source: str) -> Any:
@@ -108,6 +119,7 @@ def _loaded(module_name: str, name: str, source: str) -> Any:
     where.mark_package()
     if name != source:
         found = getattr(found, name)
+        show_annotations([found])
         setattr(sys.modules[module_name], name, found)
     return found
 
@@ -139,6 +151,8 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     (True, False, True)
     """
     _belongs(namespace)
+    own_constructors(namespace)
+    show_annotations(map(namespace.get, namespace["__all__"]))
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         named = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import importlib
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 
@@ -35,4 +35,21 @@ def show_as_torch(module: ModuleType) -> None:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
-__all__ = ["Borrowed", "blank", "show_as_torch"]
+def own_constructors(namespace: dict[str, Any]) -> None:
+    """Give each public class of a module an ``__init__`` by its own name, where it has that of a base for inner use.
+
+    Python names the function in its errors: of ``Conv2d(kernal_size=3)`` it shall say ``Conv2d.__init__()``.
+    """
+    for name in namespace["__all__"]:
+        cls = namespace.get(name)
+        if not isinstance(cls, type) or "__init__" in vars(cls):
+            continue
+        given: Any = cls.__init__  # type: ignore[misc]
+        if isinstance(given, FunctionType) and given.__qualname__.partition(".")[0] not in given.__globals__["__all__"]:
+            own = FunctionType(given.__code__, given.__globals__, "__init__", given.__defaults__, given.__closure__)
+            own.__kwdefaults__, own.__annotations__ = given.__kwdefaults__, given.__annotations__
+            own.__qualname__, own.__module__, own.__doc__ = f"{name}.__init__", given.__module__, given.__doc__
+            cls.__init__ = own  # type: ignore[misc]
+
+
+__all__ = ["Borrowed", "blank", "own_constructors", "show_as_torch"]

@@ -29,6 +29,7 @@ from .dtypes import of
 from .levels import arithmetic, level_of
 from .modes import put_back, recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
+from .quiet import IGNORED, errors
 from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
@@ -65,26 +66,27 @@ def sweep(
     itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
     ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
     """
-    before = recording()
+    before, heeded = recording(), errors.get()
     plan = token = None
     try:
         if before is not (record and not silent):
             set_recording(record and not silent)
+        if not record:  # else the operations see to NumPy's warnings themselves
+            errors.set(IGNORED)
         if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
             token = _running.set(plan)
         elif wanted is not None and not _just_a_chain(roots, wanted):
             plan = Plan(roots, wanted)
-        if record:  # the operations see to NumPy's warnings themselves
-            _sweep(roots, keep, record, wanted, write, plan)
-        else:
-            with numpy.errstate(all="ignore"):
-                _sweep(roots, keep, record, wanted, write, plan)
+        _sweep(roots, keep, record, wanted, write, plan)
     except Exception as error:
         _tell_place(error)
         raise
     finally:
-        put_back(before)
+        try:
+            put_back(before)
+        finally:  # an interrupt may come between the two
+            errors.set(heeded)
         if token is not None:
             _running.reset(token)
 
@@ -299,7 +301,7 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 def _just_a_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
     """Whether nothing can be reached from ``roots`` but by a chain to the one leaf that is ``wanted``: no plan is needed."""
-    if len(roots) > 1 or len(wanted) > 1:
+    if len(roots) != 1 or len(wanted) > 1:
         return False
     place = roots[0][0]
     while place.lone:
@@ -486,13 +488,9 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
 def _whole(grad: Any) -> bool:
     """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
     base = grad.base
-    # 3 references: the view's, ours, the argument of the call.
-    return (
-        base.__class__ is numpy.ndarray
-        and base.base is None
-        and base.nbytes == grad.nbytes
-        and sys.getrefcount(base) <= 3
-    )
+    if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
+        return False
+    return sys.getrefcount(base) <= _VIEWED
 
 
 def _references() -> int:
@@ -514,6 +512,15 @@ def _references() -> int:
 _FREE = _references()
 
 
+def _references_viewed(grad: Any) -> int:
+    """How many references :func:`_whole` counts on memory that only a view holds."""
+    base = grad.base
+    return sys.getrefcount(base)
+
+
+_VIEWED = _references_viewed(numpy.zeros(1).reshape(1, 1))
+
+
 def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     """What one node makes of ``grads``, outside any sweep: as a Tensor, or a tuple of them."""
     record = bool(recording())
@@ -525,8 +532,12 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     if record:
         sent = place.vjp_recorded(grad, place.edges, True)
     else:
-        with numpy.errstate(all="ignore"):
+        heeded = errors.get()
+        try:
+            errors.set(IGNORED)
             sent = place.vjp(grad, place.edges, True)
+        finally:
+            errors.set(heeded)
     if place.lone and place.operands > 1:
         sent = place.spread(sent)
     elif len(place.edges) == 1:

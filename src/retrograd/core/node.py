@@ -74,6 +74,10 @@ class HookList(dict[int, Callable[..., Any]]):
     __slots__ = ("__weakref__",)
 
 
+#: No hooks; nothing is ever entered here.
+NONE = HookList()
+
+
 class Hooks:
     """The hooks at one place of the graph.
 
@@ -85,10 +89,16 @@ class Hooks:
 
     def __init__(self) -> None:
         self.tensor = HookList()
-        self.before = HookList()
-        self.after = HookList()
-        self.accumulated = HookList()
+        self.before = self.after = self.accumulated = NONE
         self.retaining: int | None = None  # the key in `tensor` under which the gradient is retained
+
+    def own(self, when: str) -> HookList:
+        """``before``, ``after`` or ``accumulated``, to be registered in: made when first asked for."""
+        found: HookList = getattr(self, when)
+        if found is NONE:
+            found = HookList()
+            setattr(self, when, found)
+        return found
 
 
 def hooks_of(place: Any) -> Hooks:
@@ -123,6 +133,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
+    leaf: ClassVar[Any] = None  # only an AccumulateGrad has one
     takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     operation: ClassVar[Any] = None  # the record of its operation, if the table has one; for those who explain
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
@@ -189,11 +200,11 @@ class Node:
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns replaces grad_inputs."""
-        return Handle(hooks_of(self).after, fn)
+        return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_outputs)`` before each run of this node; what it returns replaces grad_outputs."""
-        return Handle(hooks_of(self).before, fn)
+        return Handle(hooks_of(self).own("before"), fn)
 
 
 class LoneNode(Node):
@@ -231,6 +242,7 @@ class Output:
     edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
     single: ClassVar[bool] = False
     lone: ClassVar[bool] = False
+    leaf: ClassVar[Any] = None
 
     def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.node = node
@@ -247,7 +259,7 @@ def nobody() -> None:
 
 def _shown(edge: Any) -> tuple[Any, int]:
     """An edge as ``next_functions`` gives it."""
-    return (None, 0) if edge is None or getattr(edge, "leaf", None) is nobody else (edge.node, edge.position)
+    return (None, 0) if edge is None or edge.leaf is nobody else (edge.node, edge.position)
 
 
 class AccumulateGrad:
@@ -257,7 +269,7 @@ class AccumulateGrad:
     """
 
     __slots__ = (
-        "__weakref__", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "metadata", "number", "shape",
+        "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "number", "shape",
     )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
@@ -276,8 +288,15 @@ class AccumulateGrad:
         self.dtype = array.dtype
         self.hooks: Hooks | None = None
         self.number = next_number()
-        self.metadata: dict[Any, Any] = {}
-        self.code, self.instruction = where.caller()
+        self._notes: dict[Any, Any] | None = None
+        self.code, self.instruction = where.caller(3)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+        if self._notes is None:
+            self._notes = {}
+        return self._notes
 
     @property
     def node(self) -> AccumulateGrad:
@@ -302,8 +321,8 @@ class AccumulateGrad:
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after each accumulation."""
-        return Handle(hooks_of(self).after, fn)
+        return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Call ``fn(grad_outputs)`` before each accumulation; what it returns replaces grad_outputs."""
-        return Handle(hooks_of(self).before, fn)
+        return Handle(hooks_of(self).own("before"), fn)

@@ -19,7 +19,11 @@ PyTorch's own warnings are given in the name of the user's line (``where.warn``)
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from types import ModuleType
+from typing import Any
+
+import numpy
 
 #: The parts of the package that call NumPy.
 COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
@@ -40,3 +44,27 @@ def hush() -> None:
         if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
             module.__class__ = Quiet
             module.__dict__["__name__"] = None
+
+
+class _Errstate:
+    """How NumPy handles floating-point errors, by what it says of that in public."""
+
+    def get(self) -> Any:
+        return numpy.geterr()
+
+    def set(self, kinds: Any) -> None:
+        numpy.seterr(**kinds)
+
+
+def _handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
+    """What holds how NumPy handles floating-point errors (``get``, ``set``), and the value with which it ignores them."""
+    try:
+        from numpy._core import umath
+
+        return umath._extobj_contextvar, umath._make_extobj(all="ignore")
+    except (ImportError, AttributeError):  # names that NumPy may change
+        return _Errstate(), dict.fromkeys(numpy.geterr(), "ignore")
+
+
+#: ``errors.set(IGNORED)`` and ``errors.set(before)``: a tenth of the time of ``with numpy.errstate(all="ignore")``.
+errors, IGNORED = _handling()

@@ -12,7 +12,7 @@ from .node import AccumulateGrad, nobody
 def made(place: Any) -> str:
     """How and where the tensor at a place of the graph came to be: ``computed by MulBackward0 at f.py:3: y = x * 2``."""
     node = getattr(place, "node", None)
-    if node is None or getattr(place, "leaf", None) is nobody:
+    if node is None or place.leaf is nobody:
         return ""
     line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     by = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"

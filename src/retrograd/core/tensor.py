@@ -402,7 +402,8 @@ class Tensor:
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))
-        hooks.retaining = Handle(hooks.tensor, Retain(self)).id
+        hooks.retaining, Handle.next_id = Handle.next_id, Handle.next_id + 1
+        hooks.tensor[hooks.retaining] = Retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call ``hook(grad)`` whenever this tensor's gradient is computed; a Tensor returned replaces it.
@@ -420,7 +421,7 @@ class Tensor:
             raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._node if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
-        hooks = HookList() if getattr(node, "leaf", None) is nobody else hooks_of(node).tensor
+        hooks = HookList() if node.leaf is nobody else hooks_of(node).tensor
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
@@ -430,7 +431,7 @@ class Tensor:
         if not self.is_leaf:
             text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
             raise RuntimeError(explained(text, "use register_hook, or retain_grad()", self._node))
-        return Handle(hooks_of(self._node).accumulated, hook)
+        return Handle(hooks_of(self._node).own("accumulated"), hook)
 
     @property
     def data(self) -> Tensor:
@@ -518,6 +519,18 @@ def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
     out._cell = cell
     out._view = None
     out._grad = None
+    return out
+
+
+def graded_leaf(array: Any) -> Tensor:
+    """A Tensor of ``array`` that is on its own and requires gradients."""
+    if array.dtype.kind not in "fcV":
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    out = wrap(array)
+    if in_inference():
+        return out.requires_grad_()
+    cell = out._count = [0, None]
+    out._node = AccumulateGrad(out, array, cell)
     return out
 
 

@@ -17,6 +17,7 @@ class Chances(Distribution):
 
     #: Whether they are of yes and no, or of classes along the last dimension.
     _is_binary = True
+    _awaited = ("_param",)
 
     @lazy_property
     def logits(self) -> Tensor:

@@ -37,6 +37,11 @@ class Distribution(Borrowed):
     #: What :meth:`expand` hands on beside the parameters: attributes as they are, and distributions, expanded.
     _kept: ClassVar[tuple[str, ...]] = ()
     _stretched: ClassVar[tuple[str, ...]] = ()
+    #: Attributes that PyTorch's distributions keep, and want to find in what was saved.
+    _awaited: ClassVar[tuple[str, ...]] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **{name: getattr(self, name) for name in self._awaited}}
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -20,6 +20,8 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints = {}
     has_rsample = False
+    _awaited = ("_event_ndims",)
+    _event_ndims = property(lambda self: len(self.event_shape))
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None

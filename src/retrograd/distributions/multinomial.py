@@ -24,6 +24,8 @@ class Multinomial(OfClasses):
     """
 
     _kept = ("total_count",)
+    _awaited = ("_binomial",)
+    _binomial = property(lambda self: Binomial(self.total_count, self.probs))
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

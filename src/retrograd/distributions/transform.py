@@ -29,13 +29,13 @@ class Transform(Borrowed):
     bijective: Any = False
     domain: Any
     codomain: Any
+    _cached_x_y: tuple[Any, Any] = (None, None)
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._inv: Any = None
-        self._cached_x_y: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}

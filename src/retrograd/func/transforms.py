@@ -140,8 +140,7 @@ def _recorded(level_run: Callable[[], Any]) -> Any:
     """Call with recording on, whatever is switched off outside."""
     before = set_recording(True)
     try:
-        with GradRun():
-            return level_run()
+        return GradRun().around(level_run)
     finally:
         put_back(before)
 
@@ -406,7 +405,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 raise RuntimeError(f"{call}: Expected {name} to only contain Tensors, got {type(each)}")
     for value, slope in zip(values, slopes, strict=True):
         check_dual(value, slope)
-    with JvpRun() as run:
+    run = JvpRun()
+
+    def pushed() -> Any:
         duals = [make(run, value, slope) for value, slope in zip(values, slopes, strict=True)]
         output, aux = _output("jvp", call, func(*spec.unflatten(duals)), has_aux)
         if strict and any(tangent_in(each, run) is None for each in tree_flatten(output)[0]):
@@ -419,6 +420,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         if not has_aux:
             return result, slope
         return result, slope, tree_map(lambda each: primal_in(each, run), aux)
+
+    return run.around(pushed)
 
 
 def _slope(out: Any, run: Run) -> Any:

@@ -82,7 +82,9 @@ def over_slices(
 def _at_once(
     func: Any, out_dims: Any, randomness: str, size: int, dims: Sequence[Any], leaves: Any, spec: TreeSpec, kwargs: Any
 ) -> Any:
-    with VmapRun(size, randomness) as run:
+    run = VmapRun(size, randomness)
+
+    def sliced() -> Any:
         given = [
             each if dim is None else batch(run, each, dim % each._array.ndim)
             for each, dim in zip(leaves, dims, strict=True)
@@ -97,6 +99,8 @@ def _at_once(
                     "mean to set out_dims= to None for output?"
                 )
         return shape.unflatten([_out(func, each, dim, run) for each, dim in zip(outs, where, strict=True)])
+
+    return run.around(sliced)
 
 
 def _out(func: Any, x: Any, dim: int | None, run: VmapRun) -> Any:

@@ -2,6 +2,7 @@
 
 ``query`` (batch, heads, L, E), ``key`` and ``value`` (batch, key heads, S, E); each key head serves the same number of
 query heads. ``mask`` broadcasts to (batch, heads, L, S): booleans (what is True counts) or numbers that are added.
+Without a mask compiled loops do it all, where there are any (``kernels/fast_attend.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from . import looped
+from . import fast_attend
 from .layout import widened
 from .products import product
 
@@ -33,8 +34,6 @@ class _Work:
         self.query, self.key, self.value = self.flat(query), self.flat(key), self.flat(value)
         shape = (self.batch, self.heads, self.length, self.keys)
         self.mask = None if mask is None else np.broadcast_to(mask, shape)
-        size = self.batch * self.heads * self.length * self.keys
-        self.loops = looped.loops("attend", size, self.query, self.key, self.value) if mask is None else None
 
     def flat(self, x: Any) -> Any:
         """Batch and heads as one dimension."""
@@ -73,18 +72,9 @@ class _Work:
         out = memory[: math.prod(shape)].reshape(shape)
         return product(a, b, out) if self.np is numpy else self.np.matmul(a, b, out=out)
 
-    def first(self, rows: slice) -> int:
-        """The first of a block's rows, from which it follows what they see; -1 if they see all."""
-        return rows.start if self.causal else -1
-
     def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
         """Exponentials of the scores less the largest of their row, and their sums; and their logarithms into ``sums``."""
         np = self.np
-        if self.loops is not None:
-            scores = self.products(heads, rows, seen)
-            total = np.empty((*scores.shape[:2], 1), scores.dtype)
-            self.loops.exponentials(scores, self.scale, self.first(rows), total[..., 0], sums[heads, rows])
-            return scores, total
         scores = self.scores(heads, rows, seen)
         top = scores.max(-1, keepdims=True)
         top = np.where(np.isneginf(top), top.dtype.type(0), top)
@@ -99,10 +89,6 @@ class _Work:
 
     def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
         """Which part of what each key holds a query gets."""
-        if self.loops is not None:
-            scores = self.products(heads, rows, seen)
-            self.loops.probabilities(scores, self.scale, self.first(rows), sums[heads, rows])
-            return scores
         scores = self.scores(heads, rows, seen)
         scores -= sums[heads, rows, None]
         self.np.exp(scores, out=scores)
@@ -110,9 +96,6 @@ class _Work:
 
     def slopes(self, given: Any, chances: Any, out: Any, g: Any) -> Any:
         """The gradients of the scores, of those of the probabilities; in their place."""
-        if self.loops is not None:
-            self.loops.slopes(given, chances, out, g, self.scale)
-            return given
         given -= (g * out).sum(-1, keepdims=True)
         given *= chances
         given *= given.dtype.type(self.scale)
@@ -141,6 +124,10 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
 
     A query that sees no key gets zeros.
     """
+    if mask is None:
+        found = fast_attend.forward(widened(query), widened(key), widened(value), causal, scale)
+        if found is not None:
+            return found[0].astype(query.dtype, copy=False), found[1]
     work = _Work(np, query, key, value, mask, causal, scale)
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
     sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
@@ -155,8 +142,13 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
 
 def backward(
     np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, ...]:
     """The gradients of query, key and value. The scores are made again, block by block."""
+    if mask is None:
+        wide = widened(query), widened(key), widened(value)
+        found = fast_attend.backward(widened(g), *wide, sums, causal, scale)
+        if found is not None:
+            return tuple([each.astype(query.dtype, copy=False) for each in found])
     work = _Work(np, query, key, value, mask, causal, scale)
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
     grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))

@@ -7,7 +7,6 @@ operation. Arrays are (batch, channels, *space), weights (outputs, channels a gr
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -21,6 +20,8 @@ from . import fast, looped
 BLOCK = 1 << 18
 #: Kernels of up to so many elements a group, for up to so many outputs, are too small for tiles.
 TINY, FEW = 32, 4
+#: Outputs a group for which tiles are never worth it.
+NARROW = 2
 
 
 class Shape:
@@ -37,6 +38,10 @@ class Shape:
     def direct(self) -> bool:
         """Whether there is too little for tiles: one channel a group, or a few that see little."""
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
+
+    def narrow(self, outputs: int) -> bool:
+        """Whether tiles would be empty for the most part: there are so few outputs a group. The other way is for stride 1."""
+        return outputs <= NARROW and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
         """How many rows of the output to work on at a time, if lines have ``row`` elements for each: even pieces, and enough
@@ -75,15 +80,29 @@ def output(
         return None
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = _contiguous(x, form.space), numpy.empty((form.batch, form.outputs, *form.out), x.dtype)
-    if form.direct():
-        looped_windows().direct(
-            x, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), form.how, y
-        )
-        if bias is not None:
-            y += bias.reshape(-1, 1, 1)
+    if form.direct() or form.narrow(form.single):
+        _directly(x, numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel), bias, form.how, y)
     else:
-        _tiles(x, _grouped(w, form), bias, y, form, form.out, (0, 1, 0, 1))
+        whole = _grouped(w, form)
+        _tiles(x, whole, whole, bias, y, form, form.out, (0, 1, 0, 1))
     return y.reshape(shape)
+
+
+def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
+    """Calculate ``y`` from flat images."""
+    size = _flat(x.shape, w.shape, how, y.shape)
+    kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
+    shifts = numpy.zeros(len(w), x.dtype) if bias is None else numpy.ascontiguousarray(bias)
+    looped_windows().direct(x, w, shifts, how, kept, looped.room((kept + 1) * size, x.dtype), y)
+
+
+def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
+    """Elements of the flat images of a channel (Note [Flat images])."""
+    sizes = [
+        -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
+        for n, k, o, s, p, d in zip(x[2:], w[2:], y[2:], how[:2], how[2:4], how[4:], strict=True)
+    ]
+    return math.prod(sizes)
 
 
 def _contiguous(x: Any, space: Any) -> Any:
@@ -94,13 +113,18 @@ def _grouped(w: Any, form: Shape) -> Any:
     return numpy.ascontiguousarray(w).reshape(form.groups, form.single, form.seen, *form.kernel)
 
 
-def _tiles(x: Any, w: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
-    """Let tiles calculate the outputs at some places of ``y``; ``w`` (groups, outputs a group, channels a group, *kernel)."""
+def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
+    """Let tiles calculate the outputs at some places of ``y``.
+
+    ``w`` (groups, outputs a group, channels a group, *kernel) is a part of ``whole``, which is contiguous, in any order.
+    """
     loops, tiles = convolve_loops(), tile_sizes()
     groups, single, channels, tall, wide = w.shape
     count = -(-single // tiles.ROWS)
     cut = numpy.empty((groups, count, channels * tall * wide, tiles.ROWS), x.dtype)
-    loops.cut(w, cut)
+    start, first = (each.__array_interface__["data"][0] // x.itemsize for each in (whole, w))
+    steps = tuple([step // x.itemsize for step in w.strides])
+    loops.cut(whole.reshape(-1), first - start, steps, w.shape, cut)
     shifts = numpy.zeros((groups, count * tiles.ROWS), x.dtype)
     if bias is not None:
         shifts[:, :single] = bias.reshape(groups, single)
@@ -108,7 +132,7 @@ def _tiles(x: Any, w: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any
     step = 2 * tiles.BYTES // x.itemsize
     plane = _plane((some + (tall - 1) * form.dilation[0] // form.stride[0]) * size[1] + step)
     offsets = _offsets(channels, (tall, wide), form.stride[0], form.dilation[0], plane, size[1], 1)
-    memory = room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
+    memory = looped.room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
     loops.output(x, cut, shifts, form.how, (tall, wide), offsets, plane, some, size, where, memory, y)
 
 
@@ -142,34 +166,36 @@ def input_of(
         return None
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = numpy.empty((form.batch, form.channels, *form.space), y.dtype), _contiguous(y, form.out)
-    turned = _grouped(w, form).swapaxes(1, 2)
-    if form.direct():
+    whole = _grouped(w, form)
+    turned = whole.swapaxes(1, 2)
+    if form.direct() or form.narrow(form.seen):
         padding = tuple(d * (k - 1) - p for d, k, p in zip(form.dilation, form.kernel, form.padding, strict=True))
         if form.stride == (1, 1) and min(padding) >= 0:
             back = numpy.ascontiguousarray(turned[..., ::-1, ::-1]).reshape(form.channels, form.single, *form.kernel)
-            looped_windows().direct(y, back, (1, 1, *padding, *form.dilation), x)
-        else:
-            kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
-            looped_windows().direct_input(y, kernel, form.how, x)
+            _directly(y, back, bias, (1, 1, *padding, *form.dilation), x)
+            return x.reshape(shape)
+        kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
+        memory = looped.room(2 * _flat(x.shape, kernel.shape, form.how, y.shape), x.dtype)
+        looped_windows().direct_input(y, kernel, form.how, memory, x)
         if bias is not None:
             x += bias.reshape(-1, 1, 1)
         return x.reshape(shape)
     for row, rows, high, tall, down, above in _phases(form, 0):
         for column, columns, broad, wide, apart, before in _phases(form, 1):
             where = (row, form.stride[0], column, form.stride[1])
-            if not len(high) or not len(broad):
+            if not tall or not wide:
                 x[:, :, row :: form.stride[0], column :: form.stride[1]] = 0 if bias is None else bias.reshape(-1, 1, 1)
                 continue
-            part = numpy.ascontiguousarray(turned[:, :, :, high][..., broad])
+            part = turned[:, :, :, high, broad]
             inner = Shape(
                 y.shape, (form.channels, form.single, tall, wide), (0, 0, rows, columns), (1, 1), (above, before),
                 (down, apart), groups,
             )  # fmt: skip
-            _tiles(y, part, bias, x, inner, (rows, columns), where)
+            _tiles(y, part, whole, bias, x, inner, (rows, columns), where)
     return x.reshape(shape)
 
 
-def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, list[int], int, int, int]]:
+def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
     """For each of every s-th rows of the input, along one axis: the first and how many; which rows of the kernel see them,
     the last first, and how many; and the dilation and the padding of the convolution that they make.
     """
@@ -182,7 +208,15 @@ def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, list[int], int, 
         places = [i for i in range(form.kernel[axis]) if i * dilation % stride == phase][::-1]
         apart = (places[0] - places[1]) * dilation // stride if len(places) > 1 else 1
         before = places[0] * dilation // stride - (first + padding) // stride if places else 0
-        yield first, count, places, len(places), apart, before
+        yield first, count, _downwards(places), len(places), apart, before
+
+
+def _downwards(places: list[int]) -> slice:
+    """Places that go down in even steps."""
+    if len(places) < 2:
+        return slice(places[0], places[0] + 1) if places else slice(0, 0)
+    step = places[1] - places[0]
+    return slice(places[0], places[-1] + step if places[-1] + step >= 0 else None, step)
 
 
 def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -193,9 +227,11 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     form = _shape(shapes, stride, padding, dilation, groups)
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
     if form.direct() or form.seen * math.prod(form.kernel) <= TINY:
-        w = numpy.empty((form.outputs, form.seen, *form.kernel), y.dtype)
-        looped_windows().direct_weight(y, x, form.how, w)
-        return w.reshape(shape)
+        kernel = (form.outputs, form.seen, *form.kernel)
+        memory = looped.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
+        totals = numpy.zeros((len(memory), *kernel))
+        looped_windows().direct_weight(y, x, form.how, memory, totals)
+        return totals.sum(0).astype(y.dtype).reshape(shape)
     loops, tiles = convolve_loops(), tile_sizes()
     places, width = form.seen * math.prod(form.kernel), form.out[1]
     lanes = tiles.BYTES // x.itemsize
@@ -203,8 +239,8 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     some = form.rows((form.kernel[1] * form.stride[0] * form.seen + lead) * width, groups)
     plane = _plane((some + (form.kernel[0] - 1) * form.dilation[0] // form.stride[0]) * width + 2 * lanes)
     offsets = _offsets(form.seen, tuple(form.kernel), form.stride[0], form.dilation[0], plane, width, tiles.ROWS)
-    memory = room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
-    parts = numpy.zeros((len(memory), groups, len(offsets), lead), x.dtype)
+    memory = looped.room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
+    parts = numpy.empty((len(memory), groups, len(offsets), lead), x.dtype)
     loops.weight(y, x, form.how, tuple(form.kernel), offsets, plane, some, memory, parts)
     w = numpy.empty((groups, form.single, places), x.dtype)
     loops.collected(parts, w)
@@ -228,21 +264,3 @@ def convolve_loops() -> Any:
 def tile_sizes() -> Any:
     """The module that says how large tiles are."""
     return fast.loops("tiles")
-
-
-class _Memory(threading.local):
-    """Memory for the threads' work that is kept: fresh pages take as long as what is done in them."""
-
-    def __init__(self) -> None:
-        self.kept = numpy.empty(0, numpy.uint8)
-
-
-_MEMORY = _Memory()
-
-
-def room(size: int, dtype: Any) -> Any:
-    """Memory of so many elements for each thread: (threads, elements)."""
-    row = -(-size * dtype.itemsize // 64) * 64 + 64
-    if _MEMORY.kept.size < row * threads.limit():
-        _MEMORY.kept = numpy.empty(row * threads.limit(), numpy.uint8)
-    return _MEMORY.kept[: row * threads.limit()].reshape(threads.limit(), row).view(dtype)

@@ -25,50 +25,73 @@ SUMS, WIDE_SUMS = ([numpy.ones((n, n), kind) for n in range(LONG + 1)] for kind 
 MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LONG + 1)] for kind in (F32, F64))
 
 
-def _length(x: Any, axis: int) -> int:
-    """How long rows along an axis of two are; 0 for what is not few float32."""
+def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
+    """``x`` as a matrix, which of its axes ``axis`` is there, and how long that is: 0 for what is not few float32."""
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
-        return 0
+        return x, 0, 0
     shape = x.shape
-    if len(shape) != 2 or not 0 <= axis < 2:
-        return 0
-    return shape[axis] if shape[axis] <= LONG else 0
+    rank = len(shape)
+    if axis < 0:
+        axis += rank
+    if not 0 <= axis < rank or 0 < axis < rank - 1 or shape[axis] > LONG:
+        return x, 0, 0
+    size = shape[axis]
+    if rank == 2:
+        return x, axis, size
+    return (x.reshape(size, -1), 0, size) if axis < rank - 1 else (x.reshape(-1, size), 1, size)
+
+
+def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    """One number for each row, in the shape of ``x`` without the axis along which the rows lay, or with 1 for it."""
+    if x.ndim == 2 and not keepdims:
+        return found
+    shape = list(x.shape)
+    shape[axis : axis + 1 or None] = [1] if keepdims else []
+    return found.reshape(shape)
 
 
 def softmax(x: Any, axis: int) -> Any:
     """Softmax of numbers that are small enough to do without their maximum."""
-    if not (size := _length(x, axis)):
+    rows, axis, size = _matrix(x, axis)
+    if not size or not (flat := x.ravel()).dot(flat) < TAME:
         return None
-    flat = x.ravel()
-    if not flat.dot(flat) < TAME:
-        return None
-    found = numpy.exp(x)
-    return numpy.divide(found, found.dot(SUMS[size]) if axis else SUMS[size].dot(found), found)
+    found = numpy.exp(rows)
+    numpy.divide(found, found.dot(SUMS[size]) if axis else SUMS[size].dot(found), found)
+    return found if rows is x else found.reshape(x.shape)
 
 
 def log_softmax(x: Any, axis: int) -> Any:
     """Its logarithm, in double precision, which has room for all but the largest numbers without their maximum."""
-    if not (size := _length(x, axis)):
+    rows, axis, size = _matrix(x, axis)
+    if not size or not (flat := x.ravel()).dot(flat) < TAME64:
         return None
-    flat = x.ravel()
-    if not flat.dot(flat) < TAME64:
-        return None
-    wide = x.astype(F64)
+    wide = rows.astype(F64)
     whole = numpy.exp(wide)
     whole = whole.dot(WIDE_SUMS[size]) if axis else WIDE_SUMS[size].dot(whole)
-    return numpy.subtract(wide, numpy.log(whole, whole), wide).astype(F32)
+    found = numpy.subtract(wide, numpy.log(whole, whole), wide).astype(F32)
+    return found if rows is x else found.reshape(x.shape)
+
+
+def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
+    """The logarithm of the sum of exponentials along an axis, likewise."""
+    rows, along, size = _matrix(x, axis)
+    if not size or not (flat := x.ravel()).dot(flat) < TAME64:
+        return None
+    found = numpy.exp(rows.astype(F64))
+    found = found.dot(ONES[F64][size]) if along else ONES[F64][size].dot(found)
+    return _left(numpy.log(found, found).astype(F32), x, axis, keepdims)
 
 
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean, in double precision, divided by ``left``."""
-    if not (size := _length(x, axis)):
+    """The sums along an axis of the squared distances from the mean, divided by ``left``, in double precision."""
+    rows, along, size = _matrix(x, axis)
+    if not size:
         return None
-    gap = x.astype(F64)
-    numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if axis else WIDE_MEANS[size].dot(gap), gap)
+    gap = rows.astype(F64)
+    numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if along else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
-    found = gap.dot(ONES[F64][size]) if axis else ONES[F64][size].dot(gap)
-    found = numpy.divide(found, left).astype(F32)
-    return found if not keepdims else found.reshape(-1, 1) if axis else found.reshape(1, -1)
+    found = gap.dot(ONES[F64][size]) if along else ONES[F64][size].dot(gap)
+    return _left(numpy.divide(found, left, found), x, axis, keepdims)
 
 
 @lru_cache(maxsize=64)
@@ -94,12 +117,11 @@ def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
 
 def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[int, ...]) -> Any:
     """``x * weight + bias`` in place, for weights that broadcast in the shape ``along`` to ``shape``."""
-    if weight is not None or bias is not None:
-        channels = _channels(shape, along, x.shape)
-        if weight is not None:
-            numpy.multiply(x, weight.take(channels), x)
-        if bias is not None:
-            numpy.add(x, bias.take(channels), x)
+    channels = _channels(shape, along, x.shape)
+    if weight is not None:
+        numpy.multiply(x, weight.take(channels), x)
+    if bias is not None:
+        numpy.add(x, bias.take(channels), x)
     return x
 
 
@@ -108,8 +130,10 @@ def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any
 
     Returns that, the means, the variances (where over the batch) and 1 / deviations.
     """
+    if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
+        return None
     rows, axis = _rows(x, layout.axes)
-    if not (size := _length(rows, axis)):
+    if axis > 1 or (size := rows.shape[axis]) > LONG:
         return None
     mean = rows.dot(MEANS[size]) if axis else MEANS[size].dot(rows)
     out = numpy.subtract(rows, mean)
@@ -118,8 +142,10 @@ def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any
     variance = None if axis else scale[:1].copy()
     numpy.add(scale, constant(eps), scale)
     numpy.reciprocal(numpy.sqrt(scale, scale), scale)
-    affine(numpy.multiply(out, scale, out), weight, bias, x.shape, layout.weight)
-    return (out, mean[:, :1], None, scale[:, :1]) if axis else (out, mean[:1], variance, scale[:1])
+    numpy.multiply(out, scale, out)
+    if weight is not None or bias is not None:
+        affine(out, weight, bias, x.shape, layout.weight)
+    return (out, mean.T[0], None, scale.T[0]) if axis else (out, mean[:1], variance, scale[:1])
 
 
 def by_constants(x: Any, weight: Any, bias: Any, layout: Any, running: tuple[Any, Any], eps: float) -> Any:
@@ -140,22 +166,25 @@ def _starts(rows: int, size: int) -> Any:
     return numpy.arange(0, rows * size, size)
 
 
-def chosen(x: Any, target: Any, ignored: int) -> Any:
+def chosen(x: Any, target: Any, ignored: int) -> float | None:
     """The sum of ``x[row, target[row]]``; None if one of them is not there, or is the class that is ignored."""
     rows, size = x.shape
     if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32:
         return None
-    places = target.tolist()
-    if min(places) < 0 or max(places) >= size or 0 <= ignored < size:
-        return None
-    return x.take(_starts(rows, size) + target).dot(ONES[F32][rows])
+    whole, number = 0.0, x.item
+    for row, place in enumerate(target.tolist()):
+        if not 0 <= place < size or place == ignored:
+            return None
+        whole += number(row, place)
+    return whole
 
 
-def extreme(x: Any, dim: Any, largest: bool) -> Any:
-    """The largest or smallest elements along the second axis of two (a nan if there is one)."""
-    if dim.__class__ is not int or dim not in (1, -1) or not (size := _length(x, 1)) or not x.flags.c_contiguous:
+def extreme(x: Any, axis: int, keepdims: bool, largest: bool) -> Any:
+    """The largest or smallest elements along the last axis (a nan if there is one)."""
+    rows, along, size = _matrix(x, axis)
+    if not (size and along) or not x.flags.c_contiguous:
         return None
-    return x.take(_starts(len(x), size) + (x.argmax(1) if largest else x.argmin(1)))
+    return _left(x.take(_starts(len(rows), size) + (rows.argmax(1) if largest else rows.argmin(1))), x, axis, keepdims)
 
 
 @lru_cache(maxsize=64)
@@ -213,24 +242,27 @@ def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], .
 
 
 @lru_cache(maxsize=64)
-def _columns(channels: int, space: tuple[int, ...], kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
-    """Of images with so many channels what each weight sees for each output."""
-    every = zip(kernel, stride, dilation, out, strict=True)
+def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
+    """Of an image with the shape of ``x`` what each weight sees for each output; None if that is much."""
+    if math.prod(w[1:]) * math.prod(out[2:]) > 1 << 14 or 0 in out:
+        return None
+    every = zip(w[2:], stride, dilation, out[2:], strict=True)
     places = tuple([tuple([tuple([k * d + s * o for o in range(n)]) for k in range(size)]) for size, s, d, n in every])
-    one = seen_by(space, places)
-    return (numpy.arange(channels)[:, None, None] * math.prod(space) + one).reshape(-1, one.shape[1])
+    one = seen_by(x[2:], places)
+    return (numpy.arange(x[1])[:, None, None] * math.prod(x[2:]) + one).reshape(-1, one.shape[1])
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
     """A convolution of few numbers: what the weights see is taken by a table that is kept."""
-    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY or 0 in shape:
-        return None
-    if math.prod(w.shape[1:]) * math.prod(shape[2:]) > 1 << 14:
+    if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
     if any(padding):
         x = zero_padded(numpy, x, padding)
-    table = _columns(x.shape[1], x.shape[2:], w.shape[2:], stride, dilation, shape[2:])
-    rows, matrix = len(x), w.reshape(len(w), -1)
+    table = _columns(x.shape, w.shape, stride, dilation, shape)
+    if table is None:
+        return None
+    outputs, rows = len(w), len(x)
+    matrix = w.reshape(outputs, -1)
     if rows == 1:
         found = matrix.dot(x.take(table))
     else:
@@ -240,21 +272,31 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
     return found.reshape(shape)
 
 
-@lru_cache(maxsize=64)
-def _each(count: int) -> Any:
-    return numpy.arange(count)
+class Windows:
+    """What each window sees of a plane (``seen``: windows, places of the kernel, as flat indices), in tables for as many
+    planes as there are in an image."""
 
+    def __init__(self, seen: Any) -> None:
+        self.seen = seen
+        self._tables: dict[int, tuple[Any, Any, Any, Any]] = {}
 
-def maxima(x: Any, table: Any, out: tuple[int, ...]) -> Any:
-    """The largest of what each output sees (``table``: outputs, places) and its flat index; None if there is a nan."""
-    rank = len(out)
-    lead = x.shape[: x.ndim - rank]
-    flat = x.reshape(math.prod(lead), -1)
-    seen = flat.take(table, 1)
-    indices = table.take(seen.argmax(2) + _each(len(table)) * table.shape[1])
-    values = flat.take(indices + _offsets(len(flat), flat.shape[1], len(table)))
-    top = values.ravel()
-    if top.dtype.kind == "f" and numpy.isnan(top[top.argmax()]):
-        return None
-    shape = (*lead, *out)
-    return values.reshape(shape), indices.reshape(shape)
+    def _table(self, size: int, planes: int) -> tuple[Any, Any, Any, Any]:
+        """What every window sees, where its row begins in that, and the flat index in the image and in its plane of each."""
+        if planes not in self._tables:
+            windows, places = self.seen.shape
+            every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)
+            own = numpy.concatenate([self.seen.ravel()] * planes)
+            self._tables[planes] = every, numpy.arange(planes * windows) * places, every.ravel(), own
+        return self._tables[planes]
+
+    def maxima(self, x: Any, out: list[int]) -> Any:
+        """The largest of what each window sees and its flat index; None if there is a nan."""
+        lead = x.shape[: -len(out)]
+        every, rows, places, own = self._table(x.size, math.prod(lead))
+        best = x.take(every).argmax(1) + rows
+        values = x.take(places.take(best))
+        top = values.item(values.argmax()) if values.dtype.kind == "f" else 0
+        if top != top:
+            return None
+        shape = (*lead, *out)
+        return values.reshape(shape), own.take(best).reshape(shape)

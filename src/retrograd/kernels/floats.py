@@ -9,6 +9,8 @@ import numpy
 from ..core.dtypes import SHORT
 
 F32 = numpy.dtype(numpy.float32)
+#: One as an array: NumPy takes 0.3 µs to make an array of a number.
+ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, numpy.float64)}
 
 
 def widened(*arrays: Any) -> tuple[Any, ...]:

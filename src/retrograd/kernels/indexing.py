@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import unsupported
+from ..core.dtypes import SHORT, unsupported
 from . import looped
-from .picking import FEW, grid, put_along, same_around, taken_along
+from .floats import widened
+from .picking import FEW, grid, put_along, same_around, taken, taken_along
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -34,10 +35,10 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """The elements at the picked places; picked dimensions that stand together stay where they are."""
     if len(picks) == 1:  # the common case first
-        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else x.take(picks[0], 0)
+        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else taken(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
-        return x.take(picks[places[0]], places[0])
+        return taken(x, picks[places[0]], places[0])
     found = x[_key(picks)]
     return found if found.flags.c_contiguous else found.copy()
 
@@ -183,6 +184,9 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
+    if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
+        long, added = widened(x, values)
+        return scatter_reduce(np, long, index, added, dim, reduce, include_self).astype(x.dtype)
     out = np.array(x, order="C")
     if index.size == 0:
         return out

@@ -23,6 +23,11 @@ def numpy_order(x: Any) -> Any:
 
 def laid_as(np: Any, result: Any, *models: Any) -> Any:
     """``result`` with its channels innermost in memory if one of the ``models`` has them there."""
+    for each in models:
+        if not each.flags.c_contiguous:
+            break
+    else:
+        return result
     if not any(map(is_channels_last, models)) or is_channels_last(result):
         return result
     return np.ascontiguousarray(numpy_order(result)).transpose(0, result.ndim - 1, *range(1, result.ndim - 1))

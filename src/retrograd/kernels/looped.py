@@ -1,15 +1,17 @@
 """Arrays for compiled loops that pick, sort and go over windows: for which there are any, and the shape they want.
 
-Knows no loop. Where a function gives None the work is done by NumPy.
+And memory for them. Knows no loop. Where a function gives None the work is done by NumPy.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy
 
+from ..core import threads
 from . import fast
 from .fast import F32 as F32
 from .fast import F64 as F64
@@ -51,3 +53,21 @@ def said(bad: Any) -> None:
     """Raise what NumPy would, if a loop met an index that lies outside."""
     if bad[0]:
         raise IndexError("index out of range in self")
+
+
+class _Memory(threading.local):
+    """Memory for the threads' work that is kept: fresh pages take as long as what is done in them."""
+
+    def __init__(self) -> None:
+        self.kept = numpy.empty(0, numpy.uint8)
+
+
+_MEMORY = _Memory()
+
+
+def room(size: int, dtype: Any) -> Any:
+    """Memory of so many elements for each thread: (threads, elements)."""
+    row = -(-size * dtype.itemsize // 64) * 64 + 64
+    if _MEMORY.kept.size < row * threads.limit():
+        _MEMORY.kept = numpy.empty(row * threads.limit(), numpy.uint8)
+    return _MEMORY.kept[: row * threads.limit()].reshape(threads.limit(), row).view(dtype)

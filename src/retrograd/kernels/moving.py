@@ -81,9 +81,11 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
 
 
 def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Arrays of one shape side by side along a new axis."""
+    """Arrays of one shape and dtype side by side along a new axis; a ValueError if the shapes differ."""
     first = arrays[0]
     at = axis if axis >= 0 else axis + first.ndim + 1
+    if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
+        raise ValueError
     if first.size * len(arrays) >= fast.LARGE:
         return joined(np, [np.expand_dims(each, at) for each in arrays], at)
     found = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)

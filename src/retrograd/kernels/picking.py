@@ -15,6 +15,7 @@ from . import large, looped
 from .fast import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
+SOME, WIDE = 512, 16  # from so many slices on, of rows of so many elements, a loop may be faster than NumPy's take
 PARTS = 16  # of an index, so that several threads look at it
 FEW = 1024  # up to so many elements the tables of places are kept
 
@@ -46,17 +47,6 @@ def within(index: Any, size: int) -> bool:
     return not flat.size or flat.item(flat.argmax()) < size
 
 
-def rows_at(x: Any, index: Any, axis: int) -> Any:
-    """``x.take(index, axis)`` of an index that is :func:`within`."""
-    if axis == 0 and x.ndim > 1 and x.flags.c_contiguous:
-        width = x.size // max(1, len(x))
-        if (loops := looped.movers("picking", index.size * width, x, index)) is not None and index.flags.c_contiguous:
-            out = numpy.empty((index.size, width), looped.BITS[x.dtype.itemsize])
-            loops.rows_at(x.reshape(-1, width).view(out.dtype), index.reshape(-1), out)
-            return out.view(x.dtype).reshape(*index.shape, *x.shape[1:])
-    return x.take(index, axis)
-
-
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
     """For an index of shape ``picked`` the places in one row where it is 0, and how far apart its steps are.
@@ -76,6 +66,21 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
+
+
+def taken(x: Any, index: Any, axis: int) -> Any:
+    """``x.take(index, axis)`` of a NumPy array: much of it by a loop."""
+    shape, axis = x.shape, axis % x.ndim
+    after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
+    enough = x.size and after >= WIDE and index.size >= SOME
+    loops = looped.movers("picking", index.size * before * after, x, index) if enough else None
+    if loops is None:
+        return x.take(index, axis)
+    kind = looped.BITS[x.dtype.itemsize]
+    out, bad = numpy.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype), numpy.zeros(1, numpy.uint8)
+    given, line = looped.bits(x).reshape(before, shape[axis], after), out.view(kind).reshape(before, index.size, after)
+    loops.take(given, index.reshape(-1), line, bad)
+    return x.take(index, axis) if bad[0] else out  # or says what is wrong
 
 
 def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:

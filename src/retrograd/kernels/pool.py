@@ -49,10 +49,15 @@ class Regular(list[list[Any]]):
         return all(each[0].size and each[0].min() >= 0 for each in self)
 
     @cached_property
-    def table(self) -> Any:
-        """The flat index of what each window sees: (windows, places of the kernel)."""
+    def apart(self) -> bool:
+        """Whether no two windows see the same."""
+        return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
+
+    @cached_property
+    def table(self) -> few.Windows:
+        """What each window sees, for few numbers."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
-        return numpy.ascontiguousarray(few.seen_by(tuple([each[0] for each in self.how]), along).T)
+        return few.Windows(few.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
@@ -86,7 +91,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     if isinstance(places, Regular):
         small = x.size <= few.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
-        found = few.maxima(x, places.table, tuple(places.out)) if small and places.inside else None
+        found = places.table.maxima(x, places.out) if small and places.inside else None
         found = _maxima_by_loop(np, x, places) if found is None else found
         if found is not None:
             return found

@@ -31,7 +31,8 @@ _SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 502
 WORDS = 624  # what the generator makes at a time
 AHEAD = 8 * WORDS  # how many words are drawn ahead
 REMEMBERED = 64 * WORDS  # how far back the last place may be that is known for certain
-STRETCH = 1024  # of how many of them a table is made
+STRETCH = 1024  # up to how many a request is served from a table
+SHORTEST, LONGEST = 256, AHEAD  # of how many a table is made
 NO_WORDS = numpy.zeros(0, numpy.uint64)
 NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
@@ -52,10 +53,13 @@ class Stream:
     """The state of one generator: the words of MT19937 and the normal kept for the next call.
 
     Words are drawn ahead, several times what the generator makes at a time, and what a distribution makes of the next
-    stretch of them is calculated at once when it is first asked for: few numbers are then a part of a table.
+    stretch of them is calculated at once when it is first asked for: few numbers are then a part of a table. The next
+    table of a kind is twice as long if the last was used to its end, and half as long if another kind came between.
     """
 
-    __slots__ = ("_known", "_made", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept")
+    __slots__ = (
+        "_known", "_lengths", "_made", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
+    )  # fmt: skip
 
     _made: Any
 
@@ -81,6 +85,7 @@ class Stream:
         self.kept: float | None = None
         self._known: tuple[Array, int] | None = None
         self._passed, self._words = 0, NO_WORDS
+        self._lengths = dict[Maker, int]()
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
@@ -137,23 +142,34 @@ class Stream:
 
     def numbers(self, count: int, maker: Maker) -> Array:
         """The next ``count`` numbers of a kind (not to be written to)."""
-        start, each = self._position, maker.each
-        words = count * each
-        end = start + words
-        if end > len(self._words) or words > STRETCH or not count:
+        start = self._position
+        end = start + count * maker.each
+        begun, last, table = self._tables.get(maker, NO_TABLE)
+        if not begun <= start < end <= last or (start - begun) % maker.together:
+            return self._tabled(count, maker)
+        self._position, self.fresh = end, False
+        first = (start - begun) // maker.each
+        return table[first : first + count]
+
+    def _tabled(self, count: int, maker: Maker) -> Array:
+        """As :meth:`numbers`, of which the first begins a new table, or is made by itself if they are many."""
+        start, words = self._position, count * maker.each
+        left = len(self._words) - start
+        if words > min(left, STRETCH) or not count:
             if maker.loop and (many := self.many_words(words)) is not None:
                 out = numpy.empty(count, maker.dtype)
                 getattr(loops("draws"), maker.loop)(many, out)
                 return out
             return maker.make(self.words(words))
-        begun, last, table = self._tables.get(maker, NO_TABLE)
-        if end > last or begun > start or (start - begun) % maker.together:
-            last = start + min(STRETCH, len(self._words) - start) // maker.together * maker.together
-            begun, table = start, maker.make(self._words[start:last])
-            self._tables[maker] = begun, last, table
-        self._position, self.fresh = end, False
-        first = start - begun if each == 1 else (start - begun) // each
-        return table[first : first + count]
+        last, length = self._tables.get(maker, NO_TABLE)[1], self._lengths.get(maker, SHORTEST)
+        if last >= 0:
+            length = min(2 * length, LONGEST) if start + words > last >= start else max(length // 2, SHORTEST)
+        self._lengths[maker] = length
+        last = start + min(max(length, words), left) // maker.together * maker.together
+        table = maker.make(self._words[start:last])
+        self._tables[maker] = start, last, table
+        self._position, self.fresh = start + words, False
+        return table[:count]
 
     def singles(self, count: int) -> Array:
         """``count`` uniform float32 in [0, 1) (not to be written to)."""
@@ -279,10 +295,13 @@ _count = math.prod
 
 def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
     """Numbers of a kind, in memory of their own."""
-    found = stream.numbers(shape[0] if len(shape) == 1 else math.prod(shape), maker)
-    if len(shape) != 1:
-        found = found.reshape(shape)
-    return found if found.size * maker.each > STRETCH else found.copy()
+    if len(shape) == 1:
+        (count,) = shape
+        found = stream.numbers(count, maker)
+    else:
+        count = math.prod(shape)
+        found = stream.numbers(count, maker).reshape(shape)
+    return found if count * maker.each > STRETCH else found.copy()
 
 
 def _is_double(dtype: Any) -> bool:
@@ -316,18 +335,24 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
     return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
 
 
+def standard(stream: Stream, count: int) -> Maker | None:
+    """What makes ``count`` standard normals of float32, if nothing is kept of the last pair nor to be of this one."""
+    if count < 16:
+        return SHORT_PAIRS if stream.kept is None and not count % 2 else None
+    return None if count % 16 else BLOCKS[F32]
+
+
 def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
     """Normal numbers. ``blocks=False``: one at a time whatever the size (as for non-contiguous tensors)."""
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # what is most common
+        maker = standard(stream, count if blocks else 0)
+        if maker is not None and not count % 2:
+            return few(stream, shape, maker)
         if count < 16 or not blocks:
-            if stream.kept is None and not count % 2:
-                return few(stream, shape, SHORT_PAIRS)
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
-        if not count % 16:
-            return few(stream, shape, BLOCKS[F32])
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
@@ -377,13 +402,13 @@ def _remainders(span: int) -> Maker:
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
     span, count = high - low, _count(shape)
+    if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
+        found = few(stream, shape, _remainders(span))
+        return numpy.add(found, low, found) if low else found
     if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
         found = numpy.empty(shape, numpy.int64)
         loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
         return found.astype(dtype, copy=False)
-    if 0 < span < 2**28 and 0 <= low < 2**62 and dtype is I64:
-        found = few(stream, shape, _remainders(span))
-        return numpy.add(found, low, found) if low else found
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
     values = words if span >= 2**64 else words % numpy.uint64(span)

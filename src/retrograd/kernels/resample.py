@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from . import looped
 from .layout import laid_as, widened
 
 MANY = 8  # from so many taps on a product with a matrix is faster
@@ -35,6 +36,13 @@ class Taps:
         rows = numpy.broadcast_to(numpy.arange(self.out)[:, None], self.index.shape)
         numpy.add.at(found, (rows, self.index), 1.0 if self.weight is None else self.weight)
         return found
+
+    @cached_property
+    def table(self) -> tuple[Any, dict[Any, Any]]:
+        """For loops: the inputs and, for each dtype, their weights, tap by tap."""
+        weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
+        kinds = (looped.F32, looped.F64)
+        return numpy.ascontiguousarray(self.index.T), {kind: weight.T.astype(kind, "C") for kind in kinds}
 
     @cached_property
     def picks(self) -> list[Any]:
@@ -63,13 +71,18 @@ def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
     found = widened(x) if weighted else x
-    axes = range(x.ndim - len(plan), x.ndim)
-    # What shrinks most goes first.
-    for axis, taps in sorted(zip(axes, plan, strict=True), key=lambda each: each[1].out / max(each[1].size, 1)):
+    for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_turn):
         found = _along(np, found, axis, taps)
     if found is x or found.base is not None:
         found = found.copy()
     return laid_as(np, found.astype(dtype, copy=False), x)
+
+
+def _turn(each: tuple[int, Taps]) -> tuple[float, int]:
+    """When it is an axis's turn: what shrinks most goes first, and rows shrink before their elements, which grow first."""
+    axis, taps = each
+    growth = taps.out / max(taps.size, 1)
+    return growth, axis if growth < 1 else -axis
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
@@ -81,6 +94,8 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         flat = x.reshape(before, shape[axis], after)
         made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
         return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
+    if (loops := looped.loops("resample", max(x.size, x.size // max(taps.size, 1) * taps.out), x)) is not None:
+        return _along_by_loop(loops, x, axis, taps)
     total = None
     for k, pick in enumerate(taps.picks):
         part = picked(np, x, axis, pick)
@@ -92,6 +107,19 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         else:
             total += part
     return total
+
+
+def _along_by_loop(loops: Any, x: Any, axis: int, taps: Taps) -> Any:
+    shape = x.shape
+    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    out = numpy.empty((*shape[:axis], taps.out, *shape[axis + 1 :]), x.dtype)
+    index, weights = taps.table
+    given = numpy.ascontiguousarray(x).reshape(before, taps.size, after)
+    if after == 1:
+        loops.along_rows(given[:, :, 0], index, weights[x.dtype], out.reshape(before, taps.out))
+    else:
+        loops.across_rows(given, index, weights[x.dtype], out.reshape(before, taps.out, after))
+    return out
 
 
 def regular(places: Any) -> Any:

@@ -390,7 +390,7 @@ def sign(np: Any, self: Any, /) -> Any:
 
 def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
     # Across the direction only: for real numbers out * out is 1 and nothing is left.
-    return F.where_else(self != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
+    return F.where_else(out != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
 
 
 @pointwise(_sgn_rule, holomorphic=False, in_place="method")

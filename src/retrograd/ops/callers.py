@@ -34,16 +34,17 @@ class Front:
     these arguments that it names (or the ones without a name); what raises an error is no common call. ``gives``: what
     the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
     block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
-    what is not for this one. ``over``: whether it overwrites its first operand.
+    what is not for this one. ``over``: whether it overwrites its first operand. ``itself``: a condition under which the
+    surface just gives back its first operand.
     """
 
     def __init__(
         self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
-        operands: Sequence[str] = (), other: Front | None = None, over: bool = False,
+        operands: Sequence[str] = (), other: Front | None = None, over: bool = False, itself: str = "",
     ) -> None:  # fmt: skip
         code = surface.__code__
         self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
-        self.inline = guard.startswith(INLINE)
+        self.inline, self.itself = guard.startswith(INLINE), itself
         self.guard = guard.removeprefix(INLINE).removeprefix(" and ")
         self.target = self.surface = surface  # the second is what is called if the block can not stand in
         count = code.co_argcount + code.co_kwonlyargcount
@@ -210,7 +211,8 @@ class Text:
             lines.append("    if _k is Tensor or _k in PLAIN:")
             lines.append(f"        _a{i} = {name}._array")
             if not self.over:
-                lines.append(f"        _n{i} = {name}._node if {name}._view is None else current({name})")
+                alone = f"(_b := {name}._view) is None or (_b._node is None and {name}._node is None)"
+                lines.append(f"        _n{i} = {name}._node if {alone} else current({name})")
             if i == 0:
                 lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
             if op.kind == "general":
@@ -277,6 +279,8 @@ class Text:
             return _brief([*lines, f"    {self.slow}"])
         needed, call = self.call()
         done = [*(front.readings() if front is not None else []), *self.united("_d")]
+        if front is not None and front.itself:
+            done.append(f"if {self.said(front.itself)}: return {self.names[0]}")
         if needed:
             done.append(f"if not ({needed}): raise ValueError")
         done.append(f"{', '.join(f'_r{k}' for k in self.every)} = {call}")

@@ -16,12 +16,13 @@ from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks
+from ..core.quiet import IGNORED, errors
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from .interpret import innermost
 from .nodes import FIXED, counted, node_class
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
-from .saved import in_order, packed_class
+from .saved import packed_class
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
@@ -155,19 +156,22 @@ def run(
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
             target = op.result or short[0]
-    with numpy.errstate(all="ignore"):
-        try:
-            result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
-        except ValueError as error:
-            if op.kind == "pointwise":
-                raise broadcast_error(tensors) or error from None
-            raise
-        except RuntimeError:
-            if inputs is not arrays:  # it may name dtypes
-                _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
-            raise
+    heeded = errors.get()
+    try:
+        errors.set(IGNORED)
+        result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
         if target is not None:
             result = _retype(op, result, target)
+    except ValueError as error:
+        if op.kind == "pointwise":
+            raise broadcast_error(tensors) or error from None
+        raise
+    except RuntimeError:
+        if inputs is not arrays:  # it may name dtypes
+            _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
+        raise
+    finally:
+        errors.set(heeded)
     return tuple(arrays), result
 
 
@@ -283,11 +287,13 @@ def record(
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
     if not graded:
         return None
-    conjugate = any(getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays))
+    conjugate = any([getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays)])
     node: Any = new(node_class(op, conjugate, in_place))
     node.edges = tuple(
-        edge if rule is not None or index == 0 else None
-        for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
+        [
+            edge if rule is not None or index == 0 else None
+            for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
+        ]
     )
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
@@ -325,7 +331,7 @@ def watched(
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
     hooks = saving_hooks()
-    for each in op.saved() if hooks is None else in_order(op.saved()):
+    for each in op.saved():
         if not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name

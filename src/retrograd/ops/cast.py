@@ -177,7 +177,7 @@ def _caster(name: str, target: dtype) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
-    surface(function=False, name=name, quick=to_dtype, guard="inline", dtype=target)(cast)
+    surface(function=False, name=name, quick=to_dtype, guard="inline", itself="_d is dtype.numpy", dtype=target)(cast)
 
 
 for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,

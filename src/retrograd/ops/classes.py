@@ -27,7 +27,7 @@ from .rounding import clamp_min
 from .shape import view
 from .softmax import log_softmax_block
 from .swept import swept, text_gradient
-from .table import op, pointwise, shared, surface
+from .table import fronted, op, pointwise, shared, surface
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
 
@@ -36,8 +36,8 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
     """The loss and the total weight of what counts."""
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
     if plain and (whole := few.chosen(x, target, ignore)) is not None:
-        count = COUNTS[x.dtype][target.size]
-        return np.divide(-whole, count) if reduction == "mean" else -whole, count
+        rows = target.size
+        return np.asarray(-whole / rows if reduction == "mean" else -whole, few.F32), COUNTS[few.F32][rows]
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     counts = choose.check_classes(np, target, classes, ignore)
     if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
@@ -161,7 +161,7 @@ def _check_long(target: Tensor) -> None:
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int) -> Tensor:
     x, places = input._array, target._array
     if weight is None and x.ndim == 2 and places.ndim == 1 and places.dtype is choose.INT and len(places) == len(x):
-        plain: Tensor = nll_loss_block(input, target, None, how, ignore_index)[0]
+        plain: Tensor = _plain_nll(input, target, None, how, ignore_index)
         return plain
     _check_target(input, target)
     shape = tuple(input.shape)
@@ -210,6 +210,14 @@ def nll_loss(
     return _nll(input, target, weight, chosen(size_average, reduce, reduction), ignore_index)
 
 
+def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int) -> Any:
+    return nll_loss_block(input, target, weight, reduction, ignore_index)[0]
+
+
+#: ``nll_loss`` of what is checked.
+_plain_nll = fronted(_first_of_block, nll_loss_block, "inline", gives=FIRST)
+
+
 # -- Cross entropy ---------------------------------------------------------------------------------------------------
 
 
@@ -226,7 +234,8 @@ def cross_entropy(
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
     tensor(0.6931)
     """
-    how = chosen(size_average, reduce, reduction)
+    plain = reduction == "mean" and size_average is None and reduce is None
+    how = reduction if plain else chosen(size_average, reduce, reduction)
     if target._array.shape == input._array.shape:
         return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
     if label_smoothing > 0:

@@ -14,7 +14,7 @@ from ..core.dtypes import c_name, unsupported
 from ..core.tensor import Tensor
 from ..core.where import warn
 from ..kernels import convolve
-from ..kernels.layout import laid_as
+from ..kernels.layout import F32, laid_as
 from .pad import constant_pad_nd_block
 from .shape import squeeze, unsqueeze
 from .table import op, surface
@@ -86,29 +86,16 @@ def convolution_block(
 ) -> Any:  # fmt: skip
     """A convolution, or a transposed one, with a bias for each output channel (or None)."""
     shapes = input.shape, weight.shape, None if bias is None else bias.shape
-    _check_shapes(*shapes, stride, padding, dilation, transposed, output_padding, groups)
-    _check_dtypes(input, weight, bias, transposed)
-    batch, *space = input.shape[:1] + input.shape[2:]
-    kernel = weight.shape[2:]
-    if transposed:
-        sizes = (
-            (n - 1) * s - 2 * p + d * (k - 1) + 1 + extra
-            for n, s, p, d, k, extra in zip(space, stride, padding, dilation, kernel, output_padding, strict=True)
+    shape = _checked_shape(*shapes, stride, padding, dilation, transposed, output_padding, groups)
+    if not (input.dtype is weight.dtype is F32 and (bias is None or bias.dtype is F32)):
+        _check_dtypes(input, weight, bias, transposed)
+    if transposed and min(shape[2:], default=1) < 1:
+        line = "1 x " * (len(stride) == 1)  # PyTorch calculates with one dimension as with two
+        raise RuntimeError(
+            f"Given input size per channel: ({line}{_times(input.shape[2:])}). Calculated output size per channel: "
+            f"({line}{_times(shape[2:])}). Output size is too small"
         )
-        shape, adjoint = (batch, weight.shape[1] * groups, *sizes), True
-        if min(shape[2:], default=1) < 1:
-            line = "1 x " * (len(space) == 1)  # PyTorch calculates with one dimension as with two
-            raise RuntimeError(
-                f"Given input size per channel: ({line}{_times(space)}). Calculated output size per channel: "
-                f"({line}{_times(shape[2:])}). Output size is too small"
-            )
-    else:
-        sizes = (
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, s, p, d, k in zip(space, stride, padding, dilation, kernel, strict=True)
-        )
-        shape, adjoint = (batch, weight.shape[0], *sizes), False
-    kernel_of = convolve.input_of if adjoint else convolve.output_of
+    kernel_of = convolve.input_of if transposed else convolve.output_of
     made = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
     return laid_as(np, made, input, weight)
 
@@ -176,10 +163,11 @@ def _type_name(kind: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def _check_shapes(
+def _checked_shape(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
-) -> None:  # fmt: skip
+) -> tuple[int, ...]:  # fmt: skip
+    """The shape of the output, if those of the operands go together."""
     for name, values, least in (
         ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
         ("groups", (groups,), 1),
@@ -215,7 +203,9 @@ def _check_shapes(
         )
     if transposed:
         _check_output_padding(stride, dilation, output_padding)
-        return
+        every = zip(input[2:], stride, padding, dilation, weight[2:], output_padding, strict=True)
+        sizes = [(n - 1) * s - 2 * p + d * (k - 1) + 1 + extra for n, s, p, d, k, extra in every]
+        return input[0], outputs, *sizes
     padded = [n + 2 * p for n, p in zip(input[2:], padding, strict=True)]
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight[2:], strict=True)]
     if any(a < b for a, b in zip(padded, spans, strict=True)):
@@ -223,6 +213,7 @@ def _check_shapes(
             f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(spans)}). Kernel size "
             "can't be greater than actual input size"
         )
+    return input[0], outputs, *[(a - b) // s + 1 for a, b, s in zip(padded, spans, stride, strict=True)]
 
 
 _AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
@@ -380,12 +371,24 @@ def _plain(rank: int) -> Any:
         y = convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
         return y if whole else squeeze(y, 0)
 
+    def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
+        """A parameter as one int a dimension; an error for a call that has to be looked at."""
+        if x is not None and x.dtype.kind == "c":
+            raise TypeError
+        if value.__class__ is int:
+            return (value,) * rank
+        if value.__class__ is not tuple or len(value) != rank or not all(each.__class__ is int for each in value):
+            raise TypeError
+        return value
+
     return _public(conv, name, f"""\
         The {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
 
         ``input`` (N, C, *space) or (C, *space), ``weight`` (out, C / groups, *kernel), ``bias`` (out). ``padding``: zeros
         around the input, a number, one for each dimension, ``"valid"`` (none) or ``"same"`` (as many as keep the size).
-        """)  # fmt: skip
+        """, quick=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
+        stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
+        dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
 
 
 def _transposed(rank: int) -> Any:
@@ -414,10 +417,10 @@ def _transposed(rank: int) -> Any:
         """)  # fmt: skip
 
 
-def _public(function: Any, name: str, doc: str) -> Any:
+def _public(function: Any, name: str, doc: str, **front: Any) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return surface(method=False, name=name)(function)
+    return surface(method=False, name=name, **front)(function)
 
 
 conv1d, conv2d, conv3d = map(_plain, (1, 2, 3))

@@ -10,10 +10,8 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.kinds import kind_of
-from ..core.modes import in_inference
-from ..core.node import AccumulateGrad
 from ..core.size import Size
-from ..core.tensor import Tensor, channels_last, channels_last_3d, layout, preserve_format, strided, wrap
+from ..core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
 from ..kernels.fast import LARGE
 from ..kernels.fast import fill as fill_large
 from .inner import as_strided_of
@@ -24,17 +22,11 @@ from .table import surface
 
 def made(array: Any, requires_grad: bool = False) -> Tensor:
     """A fresh leaf of ``array``."""
-    out = wrap(array)
     if requires_grad is False:
-        return out
+        return wrap(array)
     if requires_grad is not True:
         raise TypeError("requires_grad must be a bool")
-    if array.dtype.kind not in "fcV":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    if in_inference():
-        return out.requires_grad_()
-    out._node = AccumulateGrad(out, array, out._cell)
-    return out
+    return graded_leaf(array)
 
 
 def place_of(device: Any) -> Any:
@@ -46,10 +38,10 @@ def place_of(device: Any) -> Any:
 
 def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
-    if len(given) == 1 and given[0].__class__ is not int:
-        (given,) = given
-        if given.__class__ is not tuple and given.__class__ is not Size:
-            return None
+    if len(given) == 1:
+        (size,) = given
+        if size.__class__ is tuple or size.__class__ is Size:
+            given = size
     elif not given:
         return None
     for each in given:

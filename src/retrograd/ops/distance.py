@@ -282,7 +282,7 @@ def _renorm_rule(F: Any, g: Any, self: Any, self_shape: Any, p: float, dim: int,
     along = F.sum_dim(F.real(g * self), rest, True)
     back = norm_rule(F, along, F.conj_physical(self), size, self_shape, p, rest, True)
     scaled = inverse * maxnorm * (g - inverse * back)
-    return F.where_else(size > maxnorm, scaled) + F.where_else(size <= maxnorm, g)
+    return F.where_else(size > maxnorm, scaled) + F.where_else(F.logical_not(size > maxnorm), g)
 
 
 renorm_block.derivative(self=_renorm_rule)

@@ -11,6 +11,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
 from ..kernels.fast import LARGE, looped, multiply
+from ..kernels.floats import ONE
 from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch
@@ -485,7 +486,11 @@ sigmoid_backward.derivative(
 )
 
 
-@pointwise(lambda F, g, out: F.sigmoid_backward(g, out), floats=True)
+@pointwise(
+    lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
+    inline=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
+            {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
+)  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
     """``1 / (1 + exp(-x))``, element by element.
 

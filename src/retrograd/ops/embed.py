@@ -13,7 +13,7 @@ from ..core.views import bump
 from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
-from ..kernels.picking import rows_at, within
+from ..kernels.picking import SOME, taken, within
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, t_block, view
@@ -25,14 +25,14 @@ from .table import op, surface
 @op(
     function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
     inline=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
-            "self.take(indices, 0) if indices.size < 512 else rows_at(self, indices, 0)",
-            {"INT": numpy.dtype(numpy.int64), "within": within, "rows_at": rows_at}),
+            "self.take(indices, 0) if indices.size < SOME else much_taken(self, indices, 0)",
+            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """The rows of ``self`` at ``indices``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
-    return np.take(self, indices, 0)
+    return taken(self, indices, 0)
 
 
 @op(function=False, method=False, linear=True)

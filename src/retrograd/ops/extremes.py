@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from ..kernels import few, large
 from ..kernels.fast import LARGE
 from ..kernels.picking import taken_along
 from ..kernels.summing import FEW
-from .along import WHOLE, axes_of, chosen_rule, restored
+from .along import WHOLE, axes_of, chosen_rule, kept_shape, restored
 from .named import named
 from .rounding import maximum, minimum
 from .table import op as declared
@@ -54,9 +55,16 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
 extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
 
 
+def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient through extremes, which all elements equal to them share; nan where the extreme is."""
+    top = restored(F, out, self_shape, dim, keepdim)
+    slope = F.masked_fill_scalar(restored(F, g, self_shape, dim, keepdim), top != top, math.nan)
+    return slope * F.extreme_share(self, top, dim)
+
+
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if not keepdim and (found := few.extreme(self, dim, name == "amax")) is not None:
+        if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
@@ -77,8 +85,7 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
 
     def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        top = restored(F, out, self_shape, dim, keepdim)
-        return restored(F, g, self_shape, dim, keepdim) * F.extreme_share(self, top, dim)
+        return _shared(F, g, self, out, self_shape, dim, keepdim)
 
     made.derivative(self=rule)
     return made
@@ -119,7 +126,10 @@ def _extreme_along(name: str, doc: str) -> Any:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
         index = first_extreme(np, self, dim, name)
         values = taken_along(np, self, index, dim)
-        return (np.expand_dims(values, dim), np.expand_dims(index, dim)) if keepdim else (values, index)
+        if keepdim:
+            shape = kept_shape(self.shape, dim)
+            return values.reshape(shape), index.reshape(shape)
+        return values, index
 
     kernel.__name__ = name + "_dim"
     kernel.__doc__ = doc
@@ -208,8 +218,7 @@ def _aminmax_rule(F: Any, g: Any, self: Any, low: Any, high: Any, self_shape: An
     found = None
     for grad, extreme in zip(g, (low, high), strict=True):
         if grad is not None:
-            share = F.extreme_share(self, restored(F, extreme, self_shape, dim, keepdim), dim)
-            part = restored(F, grad, self_shape, dim, keepdim) * share
+            part = _shared(F, grad, self, extreme, self_shape, dim, keepdim)
             found = part if found is None else found + part
     return found
 

@@ -57,6 +57,19 @@ class Run:
         self.alive = False
         _runs.set(tuple(each for each in runs() if each is not self))
 
+    def around(self, inside: Callable[[], Any]) -> Any:
+        """What ``inside()`` gives while this run is under way.
+
+        No ``with``: at the beginning of ``__exit__`` an interrupt may be raised, and the run would never end.
+        """
+        before = runs()
+        try:
+            self.__enter__()
+            return inside()
+        finally:
+            self.alive = False
+            _runs.set(before)
+
 
 def _part(name: str) -> Any:
     """A field that is the field of what stands in the memory and in the graph for an interpreted tensor."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import _getframe
 from typing import Any
 
 import numpy
@@ -13,12 +14,14 @@ import numpy
 from ..core import anomaly, dtypes, where
 from ..core.devices import module_of
 from ..core.levels import level_of
-from ..core.modes import recording
+from ..core.modes import in_inference, recording
 from ..core.node import Node, next_number
-from ..core.tensor import Tensor, contiguous_format, dimension, wrap
+from ..core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ..core.views import current
 from ..core.where import warn
 from ..kernels import moving
+from ..kernels.direct import concatenate
+from ..kernels.direct import where as choose
 from ..kernels.fast import LARGE, looped
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
@@ -32,7 +35,7 @@ class CatBackward(Node):
     __slots__ = ("dim", "sizes")
     __module__ = "builtins"
     dim: int
-    sizes: tuple[int, ...]
+    sizes: Sequence[int]
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         level, at, grads = level_of(grad), 0, []
@@ -64,43 +67,52 @@ for _kind in (CatBackward, StackBackward):
     _kind.__name__ = _kind.__qualname__ = _kind.__name__ + "0"
 
 
-def _place(kind: Any, tensors: Sequence[Tensor], array: Any) -> Any:
-    """The node of ``array``, made of tensors, if that is recorded."""
-    if not recording() or array.dtype.kind not in "fcV":
-        return None
-    edges, graded = [], False
-    for each in tensors:
-        edge = each._node if each._view is None else current(each)
-        if edge is not None:
-            graded = True
-        edges.append(edge)
-    if not graded:
-        return None
-    node = kind()
+def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
+    """A tensor of ``array``, made of tensors at these places of the graph, and its node (None if that is not recorded)."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._view = result._grad = result._node = result._count = None
+    if not recording():
+        if in_inference():
+            result._count = ()
+        return result, None
+    if edges.count(None) == len(edges) or array.dtype.kind not in "fcV":
+        return result, None
+    result._node = node = kind()
     node.edges, node.number = tuple(edges), next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
-    node.code, node.instruction = where.caller()
+    frame: Any = _getframe(2)
+    while where.MARK in frame.f_globals:
+        frame = frame.f_back
+    node.code, node.instruction = frame.f_code, frame.f_lasti
     if anomaly.setting.enabled:
         anomaly.note(node)
-    return node
+    return result, node
 
 
-def _of_one_kind(tensors: Any) -> list[Any]:
-    """The arrays of plain tensors of one dtype on the CPU, which NumPy joins as PyTorch does; else nothing."""
-    found: list[Any] = []
+def _places(tensors: Sequence[Tensor]) -> list[Any]:
+    return [each._node if each._view is None else current(each) for each in tensors]
+
+
+def _of_one_kind(tensors: Any) -> tuple[list[Any], list[Any]]:
+    """The arrays of plain tensors of one dtype on the CPU, which NumPy joins as PyTorch does (else none), and the tensors'
+    places in the graph."""
+    arrays: list[Any] = []
+    edges: list[Any] = []
     if tensors.__class__ is list or tensors.__class__ is tuple:
         dtype: Any = None
         for each in tensors:
             kind: Any = each.__class__
-            if kind not in PLAIN:
-                return []
+            if kind is not Tensor and kind not in PLAIN:
+                return [], []
             array = each._array
             if dtype is None:
                 dtype = array.dtype
             if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
-                return []
-            found.append(array)
-    return found
+                return [], []
+            arrays.append(array)
+            edges.append(each._node if each._view is None else current(each))
+    return arrays, edges
 
 
 def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
@@ -140,7 +152,15 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     """
     if not kwargs and dim.__class__ is int:
         try:
-            return _joined(tensors, _of_one_kind(tensors), dim)
+            arrays, edges = _of_one_kind(tensors)
+            if arrays[0].size * len(arrays) >= LARGE:
+                array = moving.joined(numpy, arrays, dim)
+            else:
+                array = concatenate(arrays, dim)
+            result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
+            if node is not None:
+                _keep_sizes(node, arrays, dim)
+            return result
         except Exception:
             pass  # below it is said why
     given = _tensors("cat", tensors)
@@ -158,25 +178,21 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     _check_sizes(arrays, full[0], at)
     np = module_of(full[0])
     joined = np.ascontiguousarray(np.concatenate(full, at))
-    result = wrap(joined)
-    result._node = node = _place(CatBackward, given, joined)
+    result, node = _tensor_of(CatBackward, _places(given), joined)
     if node is not None:
         old = full[0].shape != (0,)
         node.dim, node.sizes = at, tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
     return result
 
 
-def _joined(tensors: Sequence[Tensor], arrays: list[Any], dim: int) -> Tensor:
-    """``cat`` for the common way. NumPy refuses what does not fit; PyTorch's old empty tensors are not for us."""
-    many = arrays[0].size * len(arrays) >= LARGE
-    array = moving.joined(numpy, arrays, dim) if many else numpy.concatenate(arrays, dim)
-    result = wrap(array if array.flags.c_contiguous else array.copy())
-    result._node = node = _place(CatBackward, tensors, array)
-    if node is not None:
-        node.dim, node.sizes = dim % array.ndim, tuple([each.shape[dim] for each in arrays])
-        if 0 in node.sizes:
+def _keep_sizes(node: Any, arrays: list[Any], dim: int) -> None:
+    """Keep what ``cat`` needs to give each tensor its piece. PyTorch's old empty tensors are not for us."""
+    sizes = []
+    for each in arrays:
+        sizes.append(size := each.shape[dim])
+        if not size:
             raise ValueError
-    return result
+    node.dim, node.sizes = dim if dim >= 0 else dim + arrays[0].ndim, sizes
 
 
 def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
@@ -202,37 +218,35 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    if arrays := _of_one_kind(tensors):
-        shape = arrays[0].shape
-        at = dim if dim >= 0 else dim + len(shape) + 1
-        for each in arrays:
-            if each.shape != shape:
-                at = -1
-        if 0 <= at <= len(shape):
-            return _side_by_side(tensors, arrays, at)
-    given = _tensors("stack", tensors)
-    if not given:
-        raise RuntimeError("stack expects a non-empty TensorList")
-    if (special := innermost(given)) is not None:
-        return special.joined(given, dim, stack)
-    arrays = _common(given)
+    arrays, edges = _of_one_kind(tensors)
+    array: Any = None
+    try:
+        if dim.__class__ is int:
+            array = _stack(arrays, dim)
+    except Exception:
+        pass  # below it is said why
+    if array is None:
+        given = _tensors("stack", tensors)
+        if not given:
+            raise RuntimeError("stack expects a non-empty TensorList")
+        if (special := innermost(given)) is not None:
+            return special.joined(given, dim, stack)
+        arrays, edges = _common(given), _places(given)
+        _check_equal(arrays)
+        array = _stack(arrays, dimension(dim, arrays[0].ndim + 1))
+    result, node = _tensor_of(StackBackward, edges, array)
+    if node is not None:
+        node.dim = dim if dim >= 0 else dim + array.ndim
+    return result
+
+
+def _check_equal(arrays: Sequence[Any]) -> None:
     for position, each in enumerate(arrays):
         if each.shape != arrays[0].shape:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
                 f"{list(each.shape)} at entry {position}"
             )
-    at = dimension(dim, arrays[0].ndim + 1)
-    return _side_by_side(given, arrays, at)
-
-
-def _side_by_side(tensors: Sequence[Tensor], arrays: list[Any], at: int) -> Tensor:
-    array = moving.stacked(numpy, arrays, at) if arrays[0].__class__ is numpy.ndarray else _stack(arrays, at)
-    result = wrap(array)
-    result._node = node = _place(StackBackward, tensors, array)
-    if node is not None:
-        node.dim = at
-    return result
 
 
 # -- For the rules of unbind and split: gradients that may be missing
@@ -512,8 +526,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
         height, width = each.shape
         out[row : row + height, column : column + width] = each
         row, column = row + height, column + width
-    result = wrap(out)
-    result._node = node = _place(BlockDiagBackward, tensors, out)
+    result, node = _tensor_of(BlockDiagBackward, _places(tensors), out)
     if node is not None:
         node.shapes = tuple(each.shape for each in arrays)
     return result
@@ -562,8 +575,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(
     name="where_block", backward="WhereBackward0", function=False, method=False,
-    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "np.where(condition, self, other)",
-            {"BOOL": numpy.dtype(bool)}),
+    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
+            {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""

@@ -14,7 +14,7 @@ def named(name: str, fields: Sequence[str]) -> Any:
         shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{shown})"
 
-    def make(cls: Any, values: Any) -> Any:
+    def make(cls: Any, values: Any, attributes: Any = None) -> Any:  # the latter in PyTorch's pickles
         return tuple.__new__(cls, values)
 
     def reduce(self: Any) -> Any:

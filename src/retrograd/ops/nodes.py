@@ -24,7 +24,7 @@ from ..core.views import freed, stale
 from ..kernels.fast import LARGE, plain, raised
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
-from .saved import OfNode, in_order
+from .saved import OfNode
 
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
@@ -51,7 +51,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
             body[f"_saved_{shown}"] = property(_saved_getter(op, each))
             if _is_array(each):
                 body[f"_raw_saved_{shown}"] = property(_raw_getter(each))
-    body["arrays"] = in_order([each for each in kept if _is_array(each)])
+    body["arrays"] = [each for each in kept if _is_array(each)]
     if None in op.rules:
         body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node

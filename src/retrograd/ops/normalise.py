@@ -228,9 +228,10 @@ def _block(backward: str) -> Any:
 @_block("NativeLayerNormBackward0")
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
     """``self`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``."""
-    _floats("LayerNormKernelImpl", self)
+    if self.dtype is not few.F32:
+        _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
-    return out.reshape(self.shape), mean, rstd
+    return out if self.ndim == 2 == out.ndim else out.reshape(self.shape), mean, rstd
 
 
 @_block("NativeGroupNormBackward0")
@@ -294,10 +295,11 @@ def native_layer_norm(
     return out, reshape(mean, size), reshape(rstd, size)
 
 
-def _plain(x: Any, last: tuple[int, ...], *given: Tensor | None) -> bool:
+def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
     """Whether there is nothing to be refused, in the most common case."""
-    for each in given:
-        if each is not None and (each._array.shape != last or each._array.dtype is not x.dtype):
+    dtype = x.dtype
+    for each in (weight, bias):
+        if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
             return False
     return len(last) == 1 and x.shape[-1:] == last
 
@@ -555,7 +557,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     _check_rms(input)
     kind = input.dtype
     wide = input.float() if kind.numpy in SHORT else input
-    small = finfo(kind).eps if eps is None else eps
+    small = finfo(wide.dtype).eps if eps is None else eps
     if (found := _root_mean_square(input, last, weight, small)) is not None:
         return found
     axes = tuple(range(-len(last), 0))

@@ -140,7 +140,7 @@ class Op:
         self._saved = None
 
     def saved(self) -> list[Saved]:
-        """What the rules need, in the order in which they name it."""
+        """What the rules need, in the order in which PyTorch packs it for hooks: operands by their names, then results."""
         if self._saved is None:
             self._saved = self._read_rules()
         return self._saved
@@ -154,7 +154,7 @@ class Op:
                 if name not in found:
                     found[name] = self._source(name)
                 found[name].rules.append(index)
-        return list(found.values())
+        return sorted(found.values(), key=lambda each: (each.kind == "result", each.name))
 
     def _source(self, name: str) -> Saved:
         if name in self.tensors:

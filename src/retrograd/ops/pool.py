@@ -14,6 +14,7 @@ from ..core.tensor import Tensor, wrap
 from ..kernels import pool, resample
 from ..kernels.layout import laid_as
 from .arithmetic import sign
+from .callers import FIRST
 from .elementary import relu
 from .interpret import batched, slicewise
 from .reduce import mean
@@ -118,29 +119,36 @@ def _check_windows(
 def _max_pooled(
     input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    name, shape = f"max_pool{rank}d", input._array.shape
+    given = [tuple(each) if each.__class__ is list else each for each in (kernel_size, stride, padding, dilation)]
+    places = _seen(rank, input._array.shape, *given, ceil_mode)
+    if input._array.dtype.kind in "bc":
+        raise unsupported(f"max_pool{rank}d", input._array.dtype)
+    return _max_pool[rank](input, places, places.apart)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _seen(
+    rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> pool.Regular:
+    """The places of the windows of an input of ``shape``, by the arguments as they were given."""
+    name = f"max_pool{rank}d"
     kernel = _several(name, "kernel_size", kernel_size, rank)
     steps = _several(name, "stride", stride, rank, kernel)
     pads = _several(name, "padding", padding, rank)
-    spaced = _several(name, "dilation", dilation, rank)
-    places, once = _windows(rank, shape, kernel, steps, pads, spaced, ceil_mode)
-    if input._array.dtype.kind in "bc":
-        raise unsupported(name, input._array.dtype)
-    return _max_pool[rank](input, places, once)
+    return _windows(rank, shape, kernel, steps, pads, _several(name, "dilation", dilation, rank), ceil_mode)
 
 
-@lru_cache(maxsize=64)
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
-) -> tuple[pool.Regular, bool]:
-    """The places of the windows of an input of ``shape``, and whether they lie apart. Raises torch's errors."""
+) -> pool.Regular:
+    """The places of the windows of an input of ``shape``. Raises torch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
     how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
     _check_windows(shape, kernel, steps, pads, spaced, [pool.out_size(*each, ceil_mode) for each in how])
-    return pool.Regular(how, ceil_mode), all(s >= (k - 1) * d + 1 for _, k, s, _, d in how)
+    return pool.Regular(how, ceil_mode)
 
 
 def _max_pooled_1d(
@@ -197,6 +205,11 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         found = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
         return found if return_indices else found[0]
 
+    def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pool.Regular:
+        if x.dtype.kind in "bc":
+            raise TypeError
+        return _seen(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+
     def both(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
@@ -219,6 +232,11 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         "end beyond the end. With indices: a pair, the second the flat index of each within its plane."
     )
     _public(short, name, doc)
+    if rank > 1:
+        surface(
+            function=False, method=False, quick=_max_pool[rank], guard="return_indices is False", gives=FIRST,
+            places=places, once="_p_places.apart",
+        )(function)  # fmt: skip
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, rank == 1), short
 
 

@@ -285,27 +285,39 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance, as far as it goes in double precision: its root fits where it does not itself."""
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
-    if dim.__class__ is int and (found := few.variance(x, dim % max(x.ndim, 1), left, keepdim)) is not None:
+    if dim.__class__ is int and (found := few.variance(x, dim, left, keepdim)) is not None:
         return found
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
-        flat = x.ravel()
-        flat = flat - total(np, flat) / count
+        flat = x.ravel().astype(np.float64)
+        flat -= total(np, flat) / count
         return np.divide(flat.dot(flat), left)
     axes = axes_of(dim, x.ndim)
+    found = _squares(np, x, axes, count, keepdim)
+    if found.dtype == np.float32 and not ((found > TINY) & (found < math.inf)).all():
+        found = _squares(np, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64), axes, count, keepdim)
+    return np.divide(found, found.dtype.type(left))
+
+
+#: Sums of squares up to here have lost digits of single precision.
+TINY = 1e-30
+
+
+def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
+    """The sums over ``axes`` of the squared distances from the mean."""
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = summed(np, x, axes, True) / x.dtype.type(count)
         found = large.squares(x, centre, axes, keepdim)
         if found is not None:
-            return np.divide(found, found.dtype.type(left))
+            return found
     whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
     centred = x - whole / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    found = summed(np, squares, axes, keepdim)
-    return np.divide(found, found.dtype.type(left))
+    return summed(np, squares, axes, keepdim)
 
 
 #: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
@@ -327,7 +339,7 @@ _FREE = (
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance over dimensions, dividing by their size less ``correction``."""
-    return _variance(np, self, dim, correction, keepdim)
+    return _variance(np, self, dim, correction, keepdim).astype(self.real.dtype, copy=False)
 
 
 def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -350,7 +362,7 @@ var_block.derivative(self=_var_rule)
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
-    return np.sqrt(_variance(np, self, dim, correction, keepdim))
+    return np.sqrt(_variance(np, self, dim, correction, keepdim)).astype(self.real.dtype, copy=False)
 
 
 def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -611,6 +623,8 @@ def norm(
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """``log(sum(exp(x)))`` over dimensions, without overflow."""
+    if dim.__class__ is int and (found := few.logsumexp(self, dim, keepdim)) is not None:
+        return found
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)

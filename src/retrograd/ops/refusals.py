@@ -19,7 +19,7 @@ from typing import Any
 from ..core import overriding, where
 from ..core.kinds import kind_of
 from ..core.modes import in_inference
-from ..core.tensor import Tensor, new
+from ..core.tensor import Tensor, graded_leaf, new
 from . import signatures
 from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
@@ -251,7 +251,7 @@ def _write(function: FunctionType) -> None:
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
         _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
-        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _in_inference=in_inference,
+        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
@@ -289,13 +289,16 @@ def _write(function: FunctionType) -> None:
 
 def _commonly(names: tuple[str, ...]) -> list[str]:
     """Lines for a call without names of what makes a tensor of no other (see ``table.surface``)."""
-    given, others = (", ".join(names), "_named or _rest") if names else ("_rest", "_named")
+    given, more = (", ".join(names), " and not _rest") if names else ("_rest", "")
     return [
-        f"        if not ({others}):",
+        f"        if not _named{more}:",
         f"            _array = _common({given})",
         "            if _array is not None:",
         *("                " + each for each in FRESH),
         "                return _made",
+        f"        elif len(_named) == 1 and _named.get('requires_grad') is True{more}:",
+        f"            _array = _common({given})",
+        "            if _array is not None: return _leaf(_array)",
     ]
 
 

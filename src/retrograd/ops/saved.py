@@ -16,11 +16,6 @@ from ..core.reasons import explained, of_node
 from ..core.tensor import Tensor, new
 
 
-def in_order(saved: Sequence[Any]) -> list[Any]:
-    """The order in which PyTorch packs and unpacks what a node saves: operands by their names, then results."""
-    return sorted(saved, key=lambda each: (each.kind == "result", each.name))
-
-
 def packed_class(kind: type[Node]) -> type[Node]:
     """``kind`` for nodes that hold something packed."""
     if hasattr(kind, "plain"):

@@ -244,7 +244,9 @@ def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim
     if not self_shape:
         return g
     finite = F.masked_fill_scalar(out, F.real(out) == -math.inf, 0)
-    steps = F.exp(F.shifted(out, dim, 1, 0) - finite)
+    before = F.shifted(out, dim, 1, 0)
+    beyond = (F.real(before) == math.inf) & (F.real(out) == math.inf)  # which nothing adds to
+    steps = F.exp(F.masked_fill_scalar(before - finite, beyond, 0))
     return F.exp(self - finite) * F.recurrence(g, steps, dim, True)
 
 

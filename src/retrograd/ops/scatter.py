@@ -14,7 +14,7 @@ from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
 from ..kernels.fast import LARGE, copied
-from ..kernels.picking import rows_at, taken_along, within
+from ..kernels.picking import SOME, taken, taken_along, within
 from .calls import modify
 from .inner import expand
 from .interpret import Transformed
@@ -54,14 +54,14 @@ def _size(x: Tensor, dim: int) -> int:
 @op(
     name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
     inline=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
-            "self.take(index, dim) if index.size < 512 else rows_at(self, index, dim)",
-            {"INT": numpy.dtype(numpy.int64), "within": within, "rows_at": rows_at}),
+            "self.take(index, dim) if index.size < SOME else much_taken(self, index, dim)",
+            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The slices at ``index`` of dimension ``dim``."""
     if not self.ndim:
         return self.copy()
-    return self.take(index if index.ndim == 1 else index.reshape(-1), dim)
+    return taken(self, index if index.ndim == 1 else index.reshape(-1), dim)
 
 
 index_select_block.derivative(

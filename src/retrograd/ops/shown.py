@@ -12,6 +12,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any
 
+from ..core.annotated import as_written
 from . import signatures
 
 
@@ -75,7 +76,7 @@ class ShownAsParsed:
         """PyTorch's parameters, or the function's own if PyTorch's stands in Python too."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
-            return signature(self.__wrapped__)
+            return signature(as_written(self.__wrapped__))
         longest = max(known, key=lambda each: (len(each.parameters), each.spread))
         found = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
         for index, each in enumerate(longest.parameters):

@@ -42,11 +42,11 @@ def _below_top(np: Any, x: Any, dim: int) -> Any:
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """``exp(x) / sum(exp(x))`` along a dimension, without overflow."""
+    if (found := few.softmax(self, dim)) is not None:
+        return found
     _check("softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
-    if (found := few.softmax(self, dim)) is not None:
-        return found
     if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
         return found
     raised = _below_top(np, self, dim)
@@ -86,11 +86,11 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """The logarithm of softmax, without overflow."""
+    if (found := few.log_softmax(self, dim)) is not None:
+        return found
     _check("log_softmax", self, dim)
     if not self.ndim:
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
-    if (found := few.log_softmax(self, dim)) is not None:
-        return found
     if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
         return found
     shifted = _below_top(np, self, dim)

@@ -383,9 +383,11 @@ POLYNOMIALS = {name: _polynomial(name, *row) for name, row in _POLYNOMIALS.items
 
 
 def _logit_slope(F: Any, g: Any, self: Any, eps: Any) -> Any:
-    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    bounded = eps is not None and eps >= 0
+    low, high = (eps, 1 - eps) if bounded else (0.0, 1.0)
     outside = (self < low) | (self > high)
-    return F.masked_fill_scalar(g / (self * (1 - self)), outside, math.nan if eps is None else 0)
+    slope = g / (self * (1 - self) + 0.0)  # which makes -0.0 a 0
+    return F.masked_fill_scalar(slope, outside, 0 if bounded else math.nan)
 
 
 @pointwise(_logit_slope, floats=True, refuses=("logit_cpu", "c"))

@@ -152,6 +152,7 @@ def surface(
     operands: Sequence[str] = (),
     also: Sequence[tuple[Operation, str]] = (),
     common: Callable[..., Any] | None = None,
+    itself: str = "",
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
@@ -159,11 +160,12 @@ def surface(
     ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
     that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
     that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
-    parameters that the function does not have or has in another form; ``gives``, ``operands``: what becomes of several
-    results, and what the function calls the block's tensors (see :class:`Front`); ``also``: blocks to try next, each with
-    what must hold; ``over``: the block's result replaces what its first tensor held.
-    ``common``, of a function that makes a tensor of no other: the array of it, called with the arguments
-    without names, as they were given (of ``*args`` with the tuple), if there are no others; None for what is not so common.
+    parameters that the function does not have or has in another form; ``gives``, ``operands``, ``itself``: what becomes of
+    several results, what the function calls the block's tensors, when it gives its argument back (see :class:`Front`);
+    ``also``: blocks to try next, each with what must hold; ``over``: the block's result replaces what its first tensor
+    held. ``common``, of a function that makes a tensor of no other: the array of it, called with the arguments without
+    names, as they were given (of ``*args`` with the tuple), if there are no others but ``requires_grad=True``; None for
+    what is not so common.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +173,7 @@ def surface(
         if quick is not None:
             front: Any = None
             for block, what in reversed(((quick, guard), *also)):
-                front = Front(block.op, target, what, fixed, gives, operands, front, over)
+                front = Front(block.op, target, what, fixed, gives, operands, front, over, itself)
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
         if common is not None:
@@ -186,9 +188,9 @@ def surface(
     return declare
 
 
-def fronted(target: Callable[..., Any], quick: Operation, guard: str, **fixed: Any) -> Any:
+def fronted(target: Callable[..., Any], quick: Operation, guard: str, gives: Any = None, **fixed: Any) -> Any:
     """``target`` with a quick way (see :func:`surface`)."""
-    return _fronted(Front(quick.op, target, guard, fixed), target.__name__)
+    return _fronted(Front(quick.op, target, guard, fixed, gives), target.__name__)
 
 
 def _fronted(front: Front, name: str, public: str = "") -> Any:

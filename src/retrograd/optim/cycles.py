@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 from collections.abc import Callable
@@ -66,8 +67,11 @@ class CyclicLR(_WithMomentum):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
+        self._scale_fn_ref: Callable[[float], float] | None = None
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+            by_mode = {"triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn}
+            self._scale_fn_ref = by_mode.get(mode) or functools.partial(self._exp_range_scale_fn, gamma)
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self._check_momentum()
@@ -79,11 +83,21 @@ class CyclicLR(_WithMomentum):
 
     def scale_fn(self, x: float) -> float:
         """By how much the cycle ``x``, or the step ``x``, is scaled."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "exp_range":
-            return self.gamma**x
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else 1.0
+        function = self._scale_fn_custom or self._scale_fn_ref
+        assert function is not None
+        return function(x)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def get_lr(self) -> list[Any]:
         """The rates at step ``last_epoch``; sets the momentum too."""
@@ -102,6 +116,7 @@ class CyclicLR(_WithMomentum):
     def state_dict(self) -> dict[str, Any]:
         """What is needed to go on later. Of a ``scale_fn`` nothing is kept, of a callable object its attributes."""
         packed = super().state_dict()
+        packed.pop("_scale_fn_ref", None)
         function = packed.pop("_scale_fn_custom")
         kept = None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
         return packed | {"_scale_fn_custom": kept}

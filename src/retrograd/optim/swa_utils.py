@@ -165,14 +165,24 @@ class SWALR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_strategy = anneal_strategy
+        #: How far the rates are when a share of the epochs has gone.
+        self.anneal_func = self._cosine_anneal if anneal_strategy == "cos" else self._linear_anneal
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def anneal_func(self, t: float) -> float:
-        """How far the rates are when a share ``t`` of the epochs has gone."""
-        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+    @staticmethod
+    def _cosine_anneal(t: float) -> float:
+        return (1 - math.cos(math.pi * t)) / 2
+
+    @staticmethod
+    def _linear_anneal(t: float) -> float:
+        return t
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is needed to go on later."""
+        return {key: value for key, value in super().state_dict().items() if key != "anneal_func"}
 
     def get_lr(self) -> list[Any]:
         """The rates of this epoch from the present ones, so that other schedules may act beside this one."""

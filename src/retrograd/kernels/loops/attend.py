@@ -1,4 +1,9 @@
-"""Loops over blocks of scores of attention (heads, rows, keys): what stands between its products of matrices."""
+"""Attention in one loop: each thread has blocks of its own, whose scores stay in its cache from one product to the next.
+
+Arrays are given as lines of memory, with the steps from one batch, head and row to the next in which they lie there. The
+products are those of NumPy's BLAS (``loops/blas.py``). ``room`` (parts, elements): the work is in as many parts, of which
+each thread takes some. Few heads are cut into ``pieces``, each of which has every so-many-th block of rows.
+"""
 
 from __future__ import annotations
 
@@ -7,60 +12,148 @@ from typing import Any
 
 from numba import njit, prange
 
+from .blas import gemm
 from .compile import loop_of_sums
 from .scalars import decay, larger, like
 
+#: Rows of a matrix that are turned round together: a line of the cache of float32.
+SIDE = 16
+
 
 @njit(inline="always")
-def _seen(r: Any, first: Any, keys: Any) -> Any:
-    """How many keys a row sees: all, or with a ``first`` row that is not negative those that are not later."""
-    return keys if first < 0 else min(keys, first + r + 1)
+def _turned(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
+    """``out[c * rows + r] = x[at + r * lead + c]``: BLAS is slower if it has to do that, and would for each block."""
+    for first in range(0, rows, SIDE):
+        count = min(SIDE, rows - first)
+        for c in range(columns):
+            part, line = x[at + first * lead + c :], out[c * rows + first : c * rows + first + count]
+            for r in range(line.size):
+                line[r] = part[r * lead]
+
+
+@njit(inline="always")
+def _exponentials(row: Any, scale: Any) -> Any:
+    """``exp(scale * score - top)`` in place; their total, and ``top``."""
+    top = row[0]
+    for k in range(row.size):
+        top = larger(top, row[k])
+    total, factor = like(top, 0), like(top, scale)
+    for k in range(row.size):
+        raised = decay((row[k] - top) * factor)
+        row[k] = raised
+        total += raised
+    return total, top * factor
+
+
+@njit(inline="always")
+def _probabilities(row: Any, scale: Any, less: Any) -> None:
+    """``exp(scale * score - less)`` in place."""
+    factor = like(less, scale)
+    for k in range(row.size):
+        row[k] = decay(row[k] * factor - less)
+
+
+@njit(inline="always")
+def _slopes(given: Any, chance: Any, scale: Any) -> None:
+    """The gradients of a row of scores, of those of the probabilities; in their place.
+
+    What is taken from all of them is their mean by the probabilities as they are, which are not quite one together.
+    """
+    mean, total = like(given[0], 0), like(given[0], 0)
+    for k in range(given.size):
+        mean += given[k] * chance[k]
+        total += chance[k]
+    mean, factor = mean / total, like(mean, scale)
+    for k in range(given.size):
+        given[k] = (given[k] - mean) * chance[k] * factor
+
+
+@njit(inline="always")
+def _place(steps: Any, b: Any, h: Any, r: Any) -> Any:
+    return b * steps[0] + h * steps[1] + r * steps[2]
 
 
 @loop_of_sums
-def exponentials(scores: Any, scale: Any, first: Any, totals: Any, sums: Any) -> None:
-    """``exp(scale * score - top)`` in place, their totals, and the logarithms of all that in ``sums``."""
-    heads, rows, keys = scores.shape
-    for job in prange(heads * rows):
-        h, r = job // rows, job % rows
-        row, seen = scores[h, r], _seen(r, first, keys)
-        part = row[:seen]
-        top = part[0]
-        for k in range(part.size):
-            top = larger(top, part[k])
-        total, factor = like(top, 0), like(top, scale)
-        for k in range(part.size):
-            raised = decay((part[k] - top) * factor)
-            part[k] = raised
-            total += raised
-        row[seen:] = 0
-        totals[h, r] = total
-        sums[h, r] = top * factor + like(top, math.log(total))
+def forward(
+    query: Any, key: Any, value: Any, steps: Any, sizes: Any, causal: Any, scale: Any, address: Any, room: Any,
+    out: Any, sums: Any,
+) -> None:  # fmt: skip
+    """What queries get, and (batch, heads, rows) the logarithms of the sums of exponentials.
+
+    ``steps``: of query, key, value and out; ``sizes``: batch, heads, key heads, rows, keys, elements of a key, of a value,
+    rows in a block, pieces.
+    """
+    batch, heads, owners, length, keys, size, wide, some, pieces = sizes
+    blocks, parts, jobs = (length + some - 1) // some, room.shape[0], batch * heads * pieces
+    for part in prange(parts):
+        turned, scores = room[part, : keys * size], room[part, keys * size :]
+        for job in range(part, jobs, parts):
+            b, h, piece = job // pieces // heads, job // pieces % heads, job % pieces
+            owner = h // (heads // owners)
+            _turned(key, _place(steps[1], b, owner, 0), steps[1, 2], keys, size, turned)
+            for block in range(piece, blocks, pieces):
+                low = block * some
+                rows = min(some, length - low)
+                seen = min(keys, low + rows) if causal else keys
+                lines, to = query[_place(steps[0], b, h, low) :], _place(steps[3], b, h, low)
+                gemm(address, False, False, (seen, rows, size, keys, steps[0, 2], seen), turned, lines, False, scores)
+                for r in range(rows):
+                    sees = min(seen, low + r + 1) if causal else seen
+                    total, top = _exponentials(scores[r * seen : r * seen + sees], scale)
+                    scores[r * seen + sees : (r + 1) * seen] = 0
+                    sums[b, h, low + r] = top + like(top, math.log(total))
+                    scores[rows * seen + r] = like(top, 1) / total
+                lines = value[_place(steps[2], b, owner, 0) :]
+                numbers = (wide, rows, seen, steps[2, 2], seen, steps[3, 2])
+                gemm(address, False, False, numbers, lines, scores, False, out[to:])
+                for r in range(rows):
+                    factor, made = scores[rows * seen + r], out[to + r * steps[3, 2] :][:wide]
+                    for k in range(made.size):
+                        made[k] *= factor
 
 
 @loop_of_sums
-def probabilities(scores: Any, scale: Any, first: Any, sums: Any) -> None:
-    """``exp(scale * score - sum)`` in place."""
-    heads, rows, keys = scores.shape
-    for job in prange(heads * rows):
-        h, r = job // rows, job % rows
-        row, seen, less = scores[h, r], _seen(r, first, keys), sums[h, r]
-        part, factor = row[:seen], like(less, scale)
-        for k in range(part.size):
-            part[k] = decay(part[k] * factor - less)
-        row[seen:] = 0
+def backward(
+    given: Any, query: Any, key: Any, value: Any, sums: Any, steps: Any, sizes: Any, causal: Any, scale: Any,
+    address: Any, room: Any, back: Any, back_key: Any, back_value: Any,
+) -> None:  # fmt: skip
+    """The gradients of query, key and value; of the last two one for each piece (pieces, elements).
 
-
-@loop_of_sums
-def slopes(given: Any, chances: Any, out: Any, g: Any, scale: Any) -> None:
-    """``scale * chance * (given - sum(out * g))`` in place of ``given``."""
-    heads, rows, keys = given.shape
-    for job in prange(heads * rows):
-        h, r = job // rows, job % rows
-        row, chance, made, back = given[h, r], chances[h, r], out[h, r], g[h, r]
-        mean = like(row[0], 0)
-        for k in range(made.size):
-            mean += made[k] * back[k]
-        factor = like(mean, scale)
-        for k in range(keys):
-            row[k] = (row[k] - mean) * chance[k] * factor
+    ``steps``: of the gradient, query, key, value, and the three results; ``sizes`` as in :func:`forward`.
+    """
+    batch, heads, owners, length, keys, size, wide, some, pieces = sizes
+    blocks, parts, share, both = (length + some - 1) // some, room.shape[0], heads // owners, keys * (size + wide)
+    for part in prange(parts):
+        turned, turned_value = room[part, : keys * size], room[part, keys * size : both]
+        scores, slopes = room[part, both : both + some * keys], room[part, both + some * keys :]
+        for job in range(part, batch * owners * pieces, parts):
+            b, owner, piece = job // pieces // owners, job // pieces % owners, job % pieces
+            from_key, from_value = _place(steps[2], b, owner, 0), _place(steps[3], b, owner, 0)
+            to_key = back_key[piece, _place(steps[5], b, owner, 0) :]
+            to_value = back_value[piece, _place(steps[6], b, owner, 0) :]
+            _turned(key, from_key, steps[2, 2], keys, size, turned)
+            _turned(value, from_value, steps[3, 2], keys, wide, turned_value)
+            for k in range(keys):
+                to_key[k * steps[5, 2] : k * steps[5, 2] + size] = 0
+                to_value[k * steps[6, 2] : k * steps[6, 2] + wide] = 0
+            for job_of in range(share * ((blocks - piece + pieces - 1) // pieces)):
+                h, low = owner * share + job_of % share, (job_of // share * pieces + piece) * some
+                rows = min(some, length - low)
+                seen = min(keys, low + rows) if causal else keys
+                lines, gradient = query[_place(steps[1], b, h, low) :], given[_place(steps[0], b, h, low) :]
+                lead, gradients = steps[1, 2], steps[0, 2]
+                gemm(address, False, False, (seen, rows, size, keys, lead, seen), turned, lines, False, scores)
+                numbers = (seen, rows, wide, keys, gradients, seen)
+                gemm(address, False, False, numbers, turned_value, gradient, False, slopes)
+                for r in range(rows):
+                    sees = min(seen, low + r + 1) if causal else seen
+                    row, slope = scores[r * seen : r * seen + sees], slopes[r * seen : r * seen + sees]
+                    _probabilities(row, scale, sums[b, h, low + r])
+                    _slopes(slope, row, scale)
+                    scores[r * seen + sees : (r + 1) * seen] = 0
+                    slopes[r * seen + sees : (r + 1) * seen] = 0
+                numbers = (size, rows, seen, steps[2, 2], seen, steps[4, 2])
+                gemm(address, False, False, numbers, key[from_key:], slopes, False, back[_place(steps[4], b, h, low) :])
+                gemm(address, False, True, (size, seen, rows, lead, seen, steps[5, 2]), lines, slopes, True, to_key)
+                numbers = (wide, seen, rows, gradients, seen, steps[6, 2])
+                gemm(address, False, True, numbers, gradient, scores, True, to_value)

@@ -18,14 +18,17 @@ from .compile import loop
 
 
 @intrinsic
-def _gemm(context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, c: Any) -> Any:
-    """Call Fortran's gemm: ``c = a @ b`` column by column.
+def gemm(
+    context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, added: Any, c: Any
+) -> Any:  # fmt: skip
+    """Call Fortran's gemm: ``c = a @ b`` column by column, or ``c += a @ b`` if ``added``.
 
     ``first``, ``second``: whether the matrices are turned; ``sizes``: (m, n, k, lda, ldb, ldc).
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         where, turned_a, turned_b, numbers, *rest = args
+        kept = rest.pop(2)
         byte = ir.IntType(8)
         pointer = byte.as_pointer()
 
@@ -39,18 +42,20 @@ def _gemm(context: Any, address: Any, first: Any, second: Any, sizes: Any, a: An
         m, n, k, lda, ldb, ldc = (stored(each) for each in cgutils.unpack_tuple(builder, numbers))
         matrices = [
             builder.bitcast(context.make_array(kind)(context, builder, value).data, pointer)
-            for kind, value in zip(signature.args[4:], rest, strict=True)
+            for kind, value in zip((a, b, c), rest, strict=True)
         ]
-        number = context.get_data_type(signature.args[4].dtype)
-        one, zero = stored(ir.Constant(number, 1.0)), stored(ir.Constant(number, 0.0))
+        number = context.get_data_type(a.dtype)
+        one, zero = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
+        kept = stored(builder.select(cgutils.is_not_null(builder, kept), one, zero))
         kind = ir.FunctionType(ir.VoidType(), [pointer] * 13)
         given = [
-            letter(turned_a), letter(turned_b), m, n, k, one, matrices[0], lda, matrices[1], ldb, zero, matrices[2], ldc,
+            letter(turned_a), letter(turned_b), m, n, k, stored(one), matrices[0], lda, matrices[1], ldb, kept, matrices[2],
+            ldc,
         ]  # fmt: skip
         builder.call(builder.inttoptr(where, kind.as_pointer()), given)
         return context.get_dummy_value()
 
-    return types.void(address, first, second, sizes, a, b, c), generate
+    return types.void(address, first, second, sizes, a, b, added, c), generate
 
 
 @loop
@@ -70,4 +75,4 @@ def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any,
             y = b[which * k * n + (left * k if turned[1] else left) :]
             leads = (columns, rows, k, k if turned[1] else n, m if turned[0] else k, n)
             # Fortran's matrices are ours turned round, and so is their product.
-            _gemm(address, turned[1], turned[0], leads, y, x, c[(which * m + top) * n + left :])
+            gemm(address, turned[1], turned[0], leads, y, x, False, c[(which * m + top) * n + left :])

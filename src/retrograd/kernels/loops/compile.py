@@ -6,6 +6,8 @@ share, and must not depend on their order.
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from numba import njit
+from numba.core import event
 
 from ..fast import RUNNING
 
@@ -92,3 +95,37 @@ def loop_as_written(function: Callable[..., None]) -> Loop:
 def loop_of_sums(function: Callable[..., None]) -> Loop:
     """Compile a loop in which sums may be added up in any order."""
     return Loop(function, SUMS)
+
+
+class Waiting(event.Listener):  # type: ignore[misc]
+    """Says once, to who waits at a terminal, why it takes long, if it does: Numba tells when it compiles."""
+
+    patience = 1.0
+
+    def __init__(self) -> None:
+        self.timer: threading.Timer | None = None
+        self.compiled: Any = None
+        self.told = False
+
+    def on_start(self, event: Any) -> None:
+        """A loop, or what one calls, begins to be compiled (it is not on disk)."""
+        compiled = event.data["dispatcher"]
+        ours = compiled.py_func.__module__.startswith("retrograd.")
+        if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
+            self.compiled, self.timer = compiled, threading.Timer(self.patience, self.tell)
+            self.timer.daemon = True
+            self.timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """It is done."""
+        if self.timer is not None and event.data["dispatcher"] is self.compiled:
+            self.timer.cancel()
+            self.timer = self.compiled = None
+
+    def tell(self) -> None:
+        """Print the line."""
+        self.told = True
+        print("retrograd: compiling loops, once (about 10 s for convolutions) ...", file=sys.stderr, flush=True)
+
+
+event.register("numba:compile", Waiting())

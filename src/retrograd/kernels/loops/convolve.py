@@ -68,19 +68,24 @@ def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> N
 
 
 @loop
-def cut(w: Any, out: Any) -> None:
-    """Weights (groups, outputs a group, channels a group, *kernel) as tiles: (groups, tiles, channels * kernel, ``ROWS``)."""
-    groups, single, channels, tall, wide = w.shape
+def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
+    """Weights as tiles: (groups, tiles, channels * kernel, ``ROWS``). They lie in the line ``w`` from ``start`` on.
+
+    ``sizes``: groups, outputs a group, channels a group, rows and columns of the kernel; ``steps`` from one of each to the next.
+    """
+    groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
     for job in prange(groups * tiles):
         g, t = job // tiles, job % tiles
-        for r in range(ROWS):
-            o, row = t * ROWS + r, 0
-            for c in range(channels):
-                for i in range(tall):
-                    for j in range(wide):
-                        out[g, t, row, r] = w[g, o, c, i, j] if o < single else 0
-                        row += 1
+        first, outputs, row = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS), 0
+        for c in range(channels):
+            for i in range(tall):
+                for j in range(wide):
+                    at, given = first + c * steps[2] + i * steps[3] + j * steps[4], out[g, t, row]
+                    for r in range(outputs):
+                        given[r] = w[at + r * steps[1]]
+                    given[outputs:] = 0
+                    row += 1
 
 
 @loop
@@ -150,8 +155,8 @@ def _deliver(line: Any, at: Any, wide: Any, where: Any, image: Any) -> None:
 def weight(
     y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
 ) -> None:  # fmt: skip
-    """The adjoint of :func:`output` for its weight: ``w`` (parts, groups, places, outputs, whole vectors), zero before, and
-    each part adds up its own. ``offsets`` (places, whole tiles).
+    """The adjoint of :func:`output` for its weight: ``w`` (parts, groups, places, outputs, whole vectors), of which each part
+    adds up its own. ``offsets`` (places, whole tiles).
     """
     parts, groups, places, lead = w.shape
     channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]
@@ -160,6 +165,7 @@ def weight(
     jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
     for part in prange(parts):
         space = room[part]
+        w[part] = 0
         lines = space[:used].reshape(kernel[1], how[0], channels, plane)
         for job in range(part * jobs // parts, (part + 1) * jobs // parts):
             n, g, first = job // (groups * pieces), job // pieces % groups, job % pieces * some
@@ -185,14 +191,21 @@ def _turn(row: Any, columns: Any, o: Any) -> None:
         columns[k, o] = row[k]
 
 
+#: Outputs whose weights are collected together: a line of the cache of float32.
+SIDE = 16
+
+
 @loop
 def collected(parts: Any, w: Any) -> None:
     """The sums of what the parts have in :func:`weight`: ``w`` (groups, outputs a group, channels a group * kernel)."""
     groups, single, places = w.shape
-    for job in prange(groups * single):
-        g, o = job // single, job % single
+    strips = (single + SIDE - 1) // SIDE
+    for job in prange(groups * strips):
+        g, first = job // strips, job % strips * SIDE
+        count = min(SIDE, single - first)
         for k in range(places):
-            total = parts[0, g, k, o]
-            for part in range(1, parts.shape[0]):
-                total += parts[part, g, k, o]
-            w[g, o, k] = total
+            for o in range(first, first + count):
+                total = parts[0, g, k, o]
+                for part in range(1, parts.shape[0]):
+                    total += parts[part, g, k, o]
+                w[g, o, k] = total

@@ -14,6 +14,9 @@ from .compile import loop
 #: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
 COLUMNS = 32
 
+#: Into how many parts an index is cut.
+PARTS = 16
+
 #: Elements that are searched side by side.
 SIDE = 64
 
@@ -69,20 +72,27 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 
 @loop
-def rows_at(x: Any, index: Any, out: Any) -> None:
-    """``out[k] = x[index[k]]``; no index may lie outside."""
-    for k in prange(index.size):
-        given, row = x[uint64(index[k])], out[k]
-        for b in range(row.size):
-            row[b] = given[b]
-
-
-@loop
 def highest_of_parts(index: Any, found: Any) -> None:
     """The highest of each part of an index; there are as many parts as there is room for."""
     parts = found.size
     for p in prange(parts):
         found[p] = highest(index[index.size * p // parts : index.size * (p + 1) // parts])
+
+
+@loop
+def take(x: Any, index: Any, out: Any, bad: Any) -> None:
+    """``out[a, k] = x[a, index[k]]``, row by row."""
+    size, width, length = x.shape[1], x.shape[2], index.size
+    for job in prange(x.shape[0] * PARTS):
+        part, rows, lines = job % PARTS, x[job // PARTS], out[job // PARTS]
+        for k in range(part * length // PARTS, (part + 1) * length // PARTS):
+            at = placed(index[k], size)
+            if at >= 0:
+                row, line = rows[at], lines[k]
+                for b in range(width):
+                    line[b] = row[b]
+            else:
+                bad[0] = 1
 
 
 @loop

@@ -241,9 +241,9 @@ def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, o
         for k in range(channels):
             times = scale * weight[r % groups, k]
             plus = bias[r % groups, k] - centre * times
-            part, into = x[r, k * places : (k + 1) * places], out[r, k * places : (k + 1) * places]
-            for i in range(part.size):
-                into[i] = part[i] * times + plus
+            line, into = x[r, k * places : (k + 1) * places], out[r, k * places : (k + 1) * places]
+            for i in range(line.size):
+                into[i] = line[i] * times + plus
 
 
 @loop_of_sums
@@ -386,6 +386,6 @@ def exchanged(x: Any, out: Any) -> None:
             left = step * TILE
             right = min(left + TILE, out.shape[2])
             for r in range(top, bottom):
-                into, part = out[o, r, left:right], x[o, left:right, r]
+                into, line = out[o, r, left:right], x[o, left:right, r]
                 for j in range(into.size):
-                    into[j] = part[j]
+                    into[j] = line[j]

@@ -138,3 +138,22 @@ def move_row(row: Any, to: Any) -> None:
     else:
         for k in range(size):
             to[k] = row[k]
+
+
+@njit(inline="always")
+def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
+    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: :func:`move_row` for many rows."""
+    lanes = BYTES // a.itemsize
+    half = lanes // 2
+    for r in range(rows):
+        at, to = first + r * lead, second + r * other
+        if size >= lanes:
+            for k in range(0, size - lanes, lanes):
+                move(a, at + k, b, to + k)
+            move(a, at + size - lanes, b, to + size - lanes)
+        elif size >= half:
+            move_half(a, at, b, to)
+            move_half(a, at + size - half, b, to + size - half)
+        else:
+            for k in range(size):
+                b[to + k] = a[at + k]

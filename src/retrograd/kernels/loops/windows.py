@@ -13,7 +13,8 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop, loop_of_sums
-from .tiles import move_row
+from .scalars import like
+from .tiles import move_rows
 
 # Parts of rows are cut out before they are gone through: of an index that counts from 0 the compiler knows that it is
 # not negative, and only then takes several elements at a time.
@@ -83,13 +84,12 @@ def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
 
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
-    """Fill the flat images."""
-    flat[:] = 0
+    """Fill the flat images, but for the padding, which is zero already."""
+    tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
-        for r in range(image.shape[0]):
-            move_row(image[r], flat[0, (r + how[2]) * width + how[3] :])
+        move_rows(image.reshape(tall * wide), 0, wide, flat[0], how[2] * width + how[3], width, tall, wide)
         return
-    for r in range(image.shape[0]):
+    for r in range(tall):
         row, at = image[r], r + how[2]
         for side in range(how[1]):
             first = (side - how[3]) % how[1]
@@ -103,12 +103,11 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
 @njit
 def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
     """The inverse of :func:`_lay_out`."""
+    tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
-        for r in range(image.shape[0]):
-            begin = (r + how[2]) * width + how[3]
-            move_row(flat[0, begin : begin + image.shape[1]], image[r])
+        move_rows(flat[0], how[2] * width + how[3], width, image.reshape(tall * wide), 0, wide, tall, wide)
         return
-    for r in range(image.shape[0]):
+    for r in range(tall):
         row, at = image[r], r + how[2]
         for side in range(how[1]):
             first = (side - how[3]) % how[1]
@@ -121,88 +120,121 @@ def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
 
 @njit
 def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
-    """The rows of an output as they lie in a flat image, zeros between them."""
-    _clear(line)
-    for r in range(y.shape[0]):
-        move_row(y[r], line[r * width :])
+    """The rows of an output as they lie in a flat image; between them there are zeros already."""
+    move_rows(y.reshape(y.size), 0, y.shape[1], line, 0, width, y.shape[0], y.shape[1])
 
 
 @loop
-def direct(x: Any, w: Any, how: Any, y: Any) -> None:
-    """The convolution of ``x`` with ``w`` (outputs, channels a group, *kernel)."""
-    outputs, single, tall, wide = w.shape
-    share = outputs // (x.shape[1] // single)
+def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
+    """The convolution of ``x`` with ``w`` (outputs, channels a group, *kernel), plus ``bias`` for each output.
+
+    ``kept``: of how many channels the flat images are kept for a group's next output: all that it sees, or one.
+    """
+    outputs, single, tall, _ = w.shape
+    share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
     height, width = _sizes(x, w, how, y)
-    length = (y.shape[2] - 1) * width + y.shape[3]
-    for job in prange(x.shape[0] * outputs):
-        n, o = job // outputs, job % outputs
-        flat, line = numpy.empty((how[0] * how[1], height * width), x.dtype), numpy.zeros(length, x.dtype)
-        for c in range(single):
-            _lay_out(x[n, o // share * single + c], how, width, flat)
-            for i in range(tall):
-                j = 0
-                while j < wide:
-                    which, at = _place(i, j, how, width)
-                    a, seen = w[o, c, i, j], flat[which, at:]
-                    if how[1] == 1 and j + 3 <= wide:  # three at once
-                        b, d, next_, last = w[o, c, i, j + 1], w[o, c, i, j + 2], seen[how[5] :], seen[2 * how[5] :]
-                        for k in range(length):
-                            line[k] += a * seen[k] + b * next_[k] + d * last[k]
-                        j += 3
-                    else:
-                        for k in range(length):
-                            line[k] += a * seen[k]
-                        j += 1
-        for r in range(y.shape[2]):
-            move_row(line[r * width : r * width + y.shape[3]], y[n, o, r])
+    length, used = (y.shape[2] - 1) * width + y.shape[3], kept * how[0] * how[1] * height * width
+    for part in prange(parts):
+        flats, line = room[part, :used].reshape(kept, how[0] * how[1], height * width), room[part, used : used + length]
+        room[part, :used] = 0
+        last = -1
+        for job in range(part * jobs // parts, (part + 1) * jobs // parts):
+            n, o = job // outputs, job % outputs
+            same, last = last == job // share and kept == single, job // share
+            line[:] = bias[o]
+            for c in range(single):
+                flat = flats[c % kept]
+                if not same:
+                    _lay_out(x[n, o // share * single + c], how, width, flat)
+                for i in range(tall):
+                    _add_row(w[o, c, i], i, how, width, flat, line)
+            move_rows(line, 0, width, y[n, o].reshape(y.shape[2] * y.shape[3]), 0, y.shape[3], y.shape[2], y.shape[3])
+
+
+@njit(inline="always")
+def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
+    """Add what a row of the kernel sees: three of its places at once."""
+    j, wide, length = 0, weights.size, line.size
+    while j < wide:
+        which, at = _place(i, j, how, width)
+        a, seen = weights[j], flat[which, at:]
+        if how[1] == 1 and j + 3 <= wide:
+            b, d, next_, last = weights[j + 1], weights[j + 2], seen[how[5] :], seen[2 * how[5] :]
+            for k in range(length):
+                line[k] += a * seen[k] + b * next_[k] + d * last[k]
+            j += 3
+        else:
+            for k in range(length):
+                line[k] += a * seen[k]
+            j += 1
 
 
 @loop
-def direct_input(y: Any, w: Any, how: Any, x: Any) -> None:
+def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
     """The adjoint of :func:`direct` for its input."""
     outputs, single, tall, wide = w.shape
-    channels = x.shape[1]
-    share = outputs // (channels // single)
+    channels, parts = x.shape[1], room.shape[0]
+    share, jobs = outputs // (channels // single), x.shape[0] * channels
     height, width = _sizes(x, w, how, y)
-    length = (y.shape[2] - 1) * width + y.shape[3]
-    for job in prange(x.shape[0] * channels):
-        n, c = job // channels, job % channels
-        flat, line = numpy.zeros((how[0] * how[1], height * width), x.dtype), numpy.empty(length, x.dtype)
-        for o in range(c // single * share, (c // single + 1) * share):
-            _lay_out_rows(y[n, o], width, line)
-            for i in range(tall):
-                for j in range(wide):
-                    which, at = _place(i, j, how, width)
-                    target, weight = flat[which, at:], w[o, c % single, i, j]
-                    for k in range(length):
-                        target[k] += weight * line[k]
-        _put_together(flat, how, width, x[n, c])
+    length, used = (y.shape[2] - 1) * width + y.shape[3], how[0] * how[1] * height * width
+    for part in prange(parts):
+        flat, line = room[part, :used].reshape(how[0] * how[1], height * width), room[part, used : used + length]
+        line[:] = 0
+        for job in range(part * jobs // parts, (part + 1) * jobs // parts):
+            n, c = job // channels, job % channels
+            room[part, :used] = 0
+            for o in range(c // single * share, (c // single + 1) * share):
+                _lay_out_rows(y[n, o], width, line)
+                for i in range(tall):
+                    for j in range(wide):
+                        which, at = _place(i, j, how, width)
+                        target, weight = flat[which, at:], w[o, c % single, i, j]
+                        for k in range(length):
+                            target[k] += weight * line[k]
+            _put_together(flat, how, width, x[n, c])
 
 
 @loop_of_sums
-def direct_weight(y: Any, x: Any, how: Any, w: Any) -> None:
-    """The adjoint of :func:`direct` for its weight: added up image by image in float64."""
-    outputs, single, tall, wide = w.shape
-    share = outputs // (x.shape[1] // single)
-    height, width = _sizes(x, w, how, y)
-    length = (y.shape[2] - 1) * width + y.shape[3]
-    for job in prange(outputs * single):
-        o, c = job // single, job % single
-        totals, zero = numpy.zeros((tall, wide)), numpy.zeros(1, x.dtype)[0]
-        flat, line = numpy.empty((how[0] * how[1], height * width), x.dtype), numpy.empty(length, x.dtype)
-        for n in range(x.shape[0]):
-            _lay_out(x[n, o // share * single + c], how, width, flat)
-            _lay_out_rows(y[n, o], width, line)
-            for i in range(tall):
-                for j in range(wide):
-                    which, at = _place(i, j, how, width)
-                    seen, total = flat[which, at:], zero
-                    for k in range(length):
-                        total += line[k] * seen[k]
-                    totals[i, j] += total
-        for i in range(tall):
-            for j in range(wide):
-                w[o, c, i, j] = totals[i, j]
+def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
+    """The adjoint of :func:`direct` for its weight: ``w`` (parts, …) float64, zero before, to which each part adds its own,
+    image by image.
+    """
+    parts, outputs, single, tall, _ = w.shape
+    share, jobs = outputs // (x.shape[1] // single), x.shape[0] * x.shape[1]
+    height, width = _sizes(x, w[0], how, y)
+    length, used = (y.shape[2] - 1) * width + y.shape[3], how[0] * how[1] * height * width
+    for part in prange(parts):
+        flat, line = room[part, :used].reshape(how[0] * how[1], height * width), room[part, used : used + length]
+        room[part, : used + length] = 0
+        for job in range(part * jobs // parts, (part + 1) * jobs // parts):
+            n, c = job // x.shape[1], job % x.shape[1]
+            _lay_out(x[n, c], how, width, flat)
+            for o in range(c // single * share, (c // single + 1) * share):
+                _lay_out_rows(y[n, o], width, line)
+                for i in range(tall):
+                    _add_products(w[part, o, c % single, i], i, how, width, flat, line)
+
+
+@njit(inline="always")
+def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
+    """Add the sums of products of ``line`` with what a row of the kernel sees: three of its places at once."""
+    j, wide, zero = 0, totals.size, like(line[0], 0)
+    while j < wide:
+        which, at = _place(i, j, how, width)
+        seen, first, second, third = flat[which, at:], zero, zero, zero
+        if how[1] == 1 and j + 3 <= wide:
+            next_, last = seen[how[5] :], seen[2 * how[5] :]
+            for k in range(line.size):
+                first += line[k] * seen[k]
+                second += line[k] * next_[k]
+                third += line[k] * last[k]
+            totals[j + 1] += second
+            totals[j + 2] += third
+        else:
+            for k in range(line.size):
+                first += line[k] * seen[k]
+        totals[j] += first
+        j += 3 if how[1] == 1 and j + 3 <= wide else 1
 
 
 # -- The largest of each window --------------------------------------------------------------------------------------

@@ -78,6 +78,10 @@ class _Layer(Module):
         for part in parts:
             setattr(self, f"dropout{part}", Dropout(dropout))
         self.activation = _function(activation)
+        self._settle()
+
+    def _settle(self) -> None:
+        """What else a layer of a class keeps."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
         """``x`` and what ``function`` makes of it, normalised before or after."""
@@ -112,8 +116,7 @@ class TransformerEncoderLayer(_Layer):
 
     attentions = ("self_attn",)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def _settle(self) -> None:
         known = (F.relu, ReLU), (F.gelu, GELU)  # numbered, for PyTorch, which has a faster way for them
         found = [self.activation is function or isinstance(self.activation, kind) for function, kind in known]
         self.activation_relu_or_gelu = found.index(True) + 1 if any(found) else 0

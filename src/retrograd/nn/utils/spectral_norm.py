@@ -76,6 +76,8 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
+        module._register_state_dict_hook(SpectralNormStateDictHook(made))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
         return made
 
     def remove(self, module: Module) -> None:
@@ -88,6 +90,27 @@ class SpectralNorm:
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+class _Of:
+    """A hook on the state of a module that has a hook ``fn``."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+
+class SpectralNormStateDictHook(_Of):
+    """Notes the version beside the state."""
+
+    def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+        local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook(_Of):
+    """Stands where PyTorch takes over states from before its version 1.0."""
+
+    def __call__(self, *given: Any) -> None:
+        pass
 
 
 def spectral_norm(
@@ -109,6 +132,9 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[number]
+            for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+                for key in [key for key, each in hooks.items() if getattr(each, "fn", None) is hook]:
+                    del hooks[key]
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")
 

@@ -53,7 +53,7 @@ class DataLoader(Generic[Batch]):
     tensor([4])
     """
 
-    _initialized = False
+    __initialized = False
 
     def __init__(
         self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
@@ -91,20 +91,21 @@ class DataLoader(Generic[Batch]):
         self.generator = generator
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
-        self._said_length: int | None = None
+        self._IterableDataset_len_called: int | None = None
+        self._dataset_kind = int(iterable)  # which PyTorch wants to find in a loader that was saved
         self._iterator: _MultiProcessingDataLoaderIter | None = None
-        self._initialized = True
+        self.__initialized = True
         self.check_worker_number_rationality()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._initialized and name in _FIXED:
+        if self.__initialized and name in _FIXED:
             raise ValueError(f"{name} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(name, value)
 
     @property
     def multiprocessing_context(self) -> Any:
         """How worker processes are started: a context of ``multiprocessing``, or None for its default."""
-        return self._context
+        return self.__multiprocessing_context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, context: Any) -> None:
@@ -127,7 +128,7 @@ class DataLoader(Generic[Batch]):
                     "multiprocessing_context option should be a valid context object or a string specifying the start "
                     f"method, but got multiprocessing_context={context}"
                 )
-        self._context = context
+        self.__multiprocessing_context = context
 
     @property
     def _index_sampler(self) -> Any:
@@ -148,7 +149,7 @@ class DataLoader(Generic[Batch]):
     def __len__(self) -> int:
         if not isinstance(self.dataset, IterableDataset):
             return len(self._index_sampler)
-        length = self._said_length = len(self.dataset)  # type: ignore[arg-type]
+        length = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
@@ -277,7 +278,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         data = self._next()
         self._given += 1
-        said = self._loader._said_length
+        said = self._loader._IterableDataset_len_called
         if said is not None and self._given > said:
             text = (
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {said}(when accessing "

@@ -1,0 +1,97 @@
+"""Attention by compiled loops (``kernels/loops/attend.py``): what they need to know. Knows no operation.
+
+Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/attend.py``). Arrays are
+(batch, heads, rows, elements), no matter how their heads and rows lie in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ..core import threads
+from . import fast, looped
+
+#: Rows of a block, at most and at least, and how many scores it has at most (1 MB of float32) unless those are more.
+MOST, LEAST, BLOCK = 64, 16, 1 << 18
+
+
+def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
+    """The sizes that loops ask for; None if there are none for such arrays."""
+    batch, heads, length, size = query.shape
+    owners, keys = key.shape[1], key.shape[2]
+    if not fast.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
+        return None
+    if not threads.gemm(query.dtype.char):
+        return None
+    some = min(length, max(LEAST, min(MOST, BLOCK // keys)))
+    pieces = 1 if batch * owners >= threads.limit() else threads.limit()
+    return batch, heads, owners, length, keys, size, value.shape[3], some, pieces
+
+
+def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
+    """The memory in which an array lies as a line, and the steps from one batch, head and row to the next."""
+    *steps, last = [step // x.itemsize for step in x.strides]
+    if (last != 1 and x.shape[3] > 1) or min(steps) < 0 or (steps[2] < x.shape[3] and x.shape[2] > 1):
+        x = numpy.ascontiguousarray(x)
+        steps = [step // x.itemsize for step in x.strides[:3]]
+    steps[2] = max(steps[2], x.shape[3])  # there may be but one row
+    count = 1 + sum([(size - 1) * step for size, step in zip(x.shape, (*steps, 1), strict=True)])
+    line = numpy.lib.stride_tricks.as_strided(x, (count,), (x.itemsize,), writeable=writeable)
+    return line, tuple(steps)
+
+
+def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tuple[Any, Any] | None:
+    """What the queries get, laid out as ``query``, and the logarithms of the sums of exponentials (batch, heads, rows)."""
+    sizes = _sizes(query, key, value)
+    if sizes is None:
+        return None
+    batch, heads, _, length, keys, size, wide, some, _ = sizes
+    out = numpy.empty_like(query, shape=(batch, heads, length, wide))
+    if out.strides[3] != out.itemsize:
+        out = numpy.empty(out.shape, out.dtype)
+    sums = numpy.empty((batch, heads, length), out.dtype)
+    lines, steps = zip(*map(_line, (query, key, value)), (_line(out, True)), strict=True)
+    room = looped.room(keys * (size + some) + some, out.dtype)
+    with threads.ALONE:
+        address = threads.gemm(out.dtype.char)
+        fast.loops("attend").forward(
+            *lines[:3], numpy.array(steps), sizes, causal, scale, address, room, lines[3], sums
+        )
+    return out, sums
+
+
+def backward(
+    g: Any, query: Any, key: Any, value: Any, sums: Any, causal: bool, scale: float
+) -> tuple[Any, ...] | None:  # fmt: skip
+    """The gradients of query, key and value, with the heads inside of the rows in memory, as PyTorch lays them out."""
+    sizes = _sizes(query, key, value)
+    if sizes is None or g.dtype is not query.dtype:
+        return None
+    _, _, _, _, keys, size, wide, some, pieces = sizes
+    lines, steps = zip(*map(_line, (g, query, key, value)), strict=True)
+    counts = (1, pieces, pieces)
+    backs = [
+        numpy.empty((count, x.shape[0], x.shape[2], x.shape[1], x.shape[3]), x.dtype)
+        for count, x in zip(counts, (query, key, value), strict=True)
+    ]
+    inner = [(x.strides[1], x.strides[3], x.strides[2]) for x in backs]
+    steps += tuple([tuple([step // g.itemsize for step in each]) for each in inner])
+    room = looped.room(keys * (size + wide + 2 * some), g.dtype)
+    flat = [x.reshape(len(x), -1) for x in backs]
+    with threads.ALONE:
+        address = threads.gemm(g.dtype.char)
+        fast.loops("attend").backward(
+            *lines,
+            numpy.ascontiguousarray(sums),
+            numpy.array(steps),
+            sizes,
+            causal,
+            scale,
+            address,
+            room,
+            flat[0][0],
+            *flat[1:],
+        )
+    return tuple([(x[0] if len(x) == 1 else x.sum(0)).swapaxes(1, 2) for x in backs])

@@ -1,0 +1,52 @@
+"""Loops for maps along an axis, each output a weighted sum of a few inputs (``kernels/resample.py``).
+
+``index`` and ``weight`` (taps, outputs): which inputs, and how much of each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import prange, uint64
+
+from .compile import loop
+
+
+@loop
+def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
+    """``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])``."""
+    taps, outs = index.shape
+    for r in prange(x.shape[0]):
+        row, line = x[r], out[r]
+        first, one = index[0], weight[0]
+        if taps == 1:
+            for k in range(outs):
+                line[k] = one[k] * row[uint64(first[k])]
+            continue
+        second, other = index[1], weight[1]
+        for k in range(outs):
+            line[k] = one[k] * row[uint64(first[k])] + other[k] * row[uint64(second[k])]
+        for t in range(2, taps):
+            first, one = index[t], weight[t]
+            for k in range(outs):
+                line[k] += one[k] * row[uint64(first[k])]
+
+
+@loop
+def across_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
+    """``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])``, a row at a time."""
+    taps, outs = index.shape
+    for job in prange(x.shape[0] * outs):
+        a, k = job // outs, job % outs
+        line, row, factor = out[a, k], x[a, uint64(index[0, k])], weight[0, k]
+        if taps == 1:
+            for b in range(line.size):
+                line[b] = factor * row[b]
+            continue
+        next_, other = x[a, uint64(index[1, k])], weight[1, k]
+        for b in range(line.size):
+            line[b] = factor * row[b] + other * next_[b]
+        for t in range(2, taps):
+            row, factor = x[a, uint64(index[t, k])], weight[t, k]
+            for b in range(line.size):
+                line[b] += factor * row[b]

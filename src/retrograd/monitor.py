@@ -1,0 +1,202 @@
+"""Events of a program, and statistics of numbers over stretches of time, as ``torch.monitor``."""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from .core.absent import absent, listed
+
+Value = int | float | str
+#: The name of the events in which a :class:`Stat` tells.
+STAT_EVENT = "torch.monitor.Stat"
+
+
+class Event:
+    """Something that happened: a ``name``, when, and numbers or texts by their names."""
+
+    def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
+        if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
+            raise _refused("Event", "(name: str, timestamp: datetime.datetime, data: Mapping[str, int | float | str])")
+        if not all(isinstance(key, str) and isinstance(value, Value) for key, value in data.items()):
+            raise _refused("Event", "whose data are numbers and texts by their names")
+        self.name, self.timestamp = name, timestamp
+        self.data: dict[str, Value] = {
+            key: float(value) if isinstance(value, bool) else value for key, value in data.items()
+        }
+
+
+def _refused(name: str, arguments: str) -> TypeError:
+    supported = "The following argument types are supported:"
+    return TypeError(
+        f"__init__(): incompatible constructor arguments. {supported}\n    1. torch.monitor.{name}{arguments}"
+    )
+
+
+class EventHandlerHandle:
+    """What :func:`register_event_handler` returns."""
+
+    def __init__(self, callback: Callable[[Event], None]) -> None:
+        self._callback = callback
+
+
+_handles: list[EventHandlerHandle] = []
+
+
+def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHandle:
+    """Call ``callback`` with every event from now on.
+
+    >>> from datetime import datetime
+    >>> handle = register_event_handler(lambda event: print(event.name, event.data))
+    >>> log_event(Event("epoch", datetime.now(), {"loss": 0.5}))
+    epoch {'loss': 0.5}
+    >>> unregister_event_handler(handle)
+    """
+    if not callable(callback):
+        raise TypeError(f"register_event_handler(): incompatible function arguments: {callback!r} can not be called")
+    handle = EventHandlerHandle(callback)
+    _handles.append(handle)
+    return handle
+
+
+def unregister_event_handler(handler: EventHandlerHandle) -> None:
+    """Call it no longer."""
+    if not isinstance(handler, EventHandlerHandle):
+        raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
+    if handler in _handles:
+        _handles.remove(handler)
+
+
+def log_event(event: Event) -> None:
+    """Hand an event to all that are registered."""
+    if not isinstance(event, Event):
+        raise TypeError(f"log_event(): incompatible function arguments: {event!r} is no torch.monitor.Event")
+    for handle in list(_handles):
+        handle._callback(event)
+
+
+class Aggregation(enum.Enum):
+    """What a :class:`Stat` makes of the numbers of a stretch of time; ``VALUE`` is the last of them."""
+
+    VALUE = 0
+    MEAN = 2
+    COUNT = 3
+    SUM = 4
+    MAX = 5
+    MIN = 6
+
+    def __int__(self) -> int:
+        return self.value
+
+
+#: How it is done with the numbers, of which there is one at least.
+_WAYS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
+    Aggregation.VALUE: lambda found: found[-1],
+    Aggregation.MEAN: lambda found: sum(found) / len(found),
+    Aggregation.COUNT: lambda found: float(len(found)),
+    Aggregation.SUM: sum,
+    Aggregation.MAX: max,
+    Aggregation.MIN: min,
+}
+
+
+class Stat:
+    """Statistics of the numbers that are added in each ``window_size``; when that is over, an event tells them.
+
+    The event is logged by the first number of the next window, or when the object goes. After ``max_samples`` numbers it
+    is logged at once, and the rest of the window is left out.
+
+    >>> stat = Stat("loss", [Aggregation.MEAN, Aggregation.COUNT], timedelta(minutes=1), max_samples=2)
+    >>> stat.add(1.0)
+    >>> stat.add(2.0)
+    >>> stat.get()
+    {<Aggregation.MEAN: 2>: 1.5, <Aggregation.COUNT: 3>: 2.0}
+    """
+
+    def __init__(
+        self, name: str, aggregations: Sequence[Aggregation], window_size: timedelta, max_samples: int = 2**63 - 1
+    ) -> None:
+        self._numbers: list[float] = []
+        if not isinstance(name, str) or not isinstance(window_size, timedelta):
+            raise _refused("Stat", "(name: str, aggregations: Sequence[Aggregation], window_size: datetime.timedelta)")
+        if not all(isinstance(each, Aggregation) for each in aggregations):
+            raise _refused("Stat", " of a sequence of torch.monitor.Aggregation")
+        self._name, self._ways, self._most = name, list(aggregations), max_samples
+        self._size, self._window, self._full = (
+            window_size.total_seconds(),
+            self._now(window_size.total_seconds()),
+            False,
+        )
+        self._before = dict.fromkeys(self._ways, 0.0)
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def _now(size: float) -> float:
+        return time.monotonic() // size if size else time.monotonic()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are in this window so far."""
+        return len(self._numbers)
+
+    def add(self, v: float) -> None:
+        """Count ``v`` in."""
+        with self._lock:
+            now, event = self._now(self._size), None
+            if now != self._window:
+                event = self._closed()
+                self._window, self._full = now, False
+            if not self._full:
+                self._numbers.append(float(v))
+                if len(self._numbers) >= self._most:
+                    event, self._full = self._closed(), True
+        if event is not None:
+            log_event(event)
+
+    def get(self) -> dict[Aggregation, float]:
+        """The statistics of the last window."""
+        return self._before.copy()
+
+    def _closed(self) -> Event | None:
+        """The event of a window that is over, if there were numbers."""
+        numbers, self._numbers = self._numbers, []
+        self._before = {way: _WAYS[way](numbers) if numbers else 0.0 for way in self._ways}
+        if not numbers:
+            return None
+        told = {f"{self._name}.{way.name.lower()}": value for way, value in self._before.items()}
+        return Event(STAT_EVENT, datetime.now(), told)
+
+    def __del__(self) -> None:
+        if self._numbers:
+            event = self._closed()
+            if event is not None:
+                log_event(event)
+
+
+class TensorboardEventHandler:
+    """A handler that writes statistics to a :class:`~retrograd.utils.tensorboard.SummaryWriter`, each as a scalar."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def __call__(self, event: Event) -> None:
+        if event.name == STAT_EVENT:
+            for name, value in event.data.items():
+                self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
+
+
+VALUE, MEAN, COUNT, SUM, MAX, MIN = Aggregation
+__all__ = [
+    "COUNT", "MAX", "MEAN", "MIN", "STAT_EVENT", "SUM", "VALUE", "Aggregation", "Event", "EventHandlerHandle", "Stat",
+    "TensorboardEventHandler", "log_event", "register_event_handler", "unregister_event_handler",
+]  # fmt: skip
+__getattr__, __dir__ = absent(__name__), listed(globals())
