@@ -19,6 +19,7 @@ import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.core import threads
 from retrograd.kernels import fast, products
 
 compiled = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
@@ -321,6 +322,37 @@ else:
     os._exit(0 if float((x + x).sum()) == 200000 else 1)
 """
     assert run(program) == "0"
+
+
+IMPORTED_LATER = """
+import os, threading, time
+os.environ.pop("OPENBLAS_THREAD_TIMEOUT", None)
+os.environ.update({environment!r})
+import numpy
+x = numpy.arange(250_000.0).reshape(500, 500)
+product, more = x @ x, True
+def others():
+    while more: {other}
+other = threading.Thread(target=others)
+other.start()
+import retrograd as torch
+from retrograd.core import threads, waiting
+torch.exp(torch.zeros(1 << 16))  # loads a loop
+more = False
+other.join()
+assert (x @ x == product).all() and (torch.tensor(x) @ torch.tensor(x) == torch.tensor(product)).all()
+print(waiting.SHORT, threads.sleep_soon())
+"""
+
+
+@compiled
+@pytest.mark.skipif(not threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
+def test_numpys_threads_sleep_soon_even_if_numpy_was_imported_before() -> None:
+    """Unless another thread may be amidst a product, or somebody has said how long they are to wait."""
+    waits = "threading.Event().wait(0.3)"
+    assert run(IMPORTED_LATER.format(environment={}, other=waits)) == "False True"
+    assert run(IMPORTED_LATER.format(environment={}, other="x[:50] @ x")) == "False False"
+    assert run(IMPORTED_LATER.format(environment={"OPENBLAS_THREAD_TIMEOUT": "26"}, other=waits)) == "False False"
 
 
 @compiled

@@ -478,7 +478,7 @@ def _saved(
     for each in op.saved():
         if not any(i in each.rules for i in live):
             continue
-        source: Any = primals[each.index] if each.kind in ("tensor", "shape", "dtype", "device") else None
+        source: Any = primals[each.index] if each.kind in ("tensor", "shape", "strides", "dtype", "device") else None
         if each.kind == "parameter":
             found[each.name] = params[each.index]
         elif each.kind in ("shape", "out_shape"):
@@ -486,6 +486,8 @@ def _saved(
             found[each.name] = tensor._array.shape if isinstance(tensor, Tensor) else ()
         elif each.kind in ("dtype", "out_dtype"):
             found[each.name] = (outs[0] if each.kind == "out_dtype" else source)._array.dtype
+        elif each.kind == "strides":
+            found[each.name] = source._array.strides
         elif each.kind == "device":
             found[each.name] = devices.device_of(source._array)
         else:

@@ -143,8 +143,8 @@ def _given(trace: Trace, step: Step, name: str, g: Any) -> Any:
     value = step.results[saved.index] if saved.kind == "result" else step.operands[saved.index]
     if saved.kind == "device":
         return devices.CPU
-    if saved.kind == "shape":
-        return getattr(value, "shape", ())
+    if saved.kind in ("shape", "strides"):
+        return getattr(value, saved.kind, ())
     if saved.kind == "dtype":
         return value.dtype if value.__class__ is Value else wrap(numpy.asarray(value))._array.dtype
     if value.__class__ is Value:

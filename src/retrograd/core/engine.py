@@ -471,7 +471,7 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     """``grad`` as an array that nobody else holds, laid out as the leaf is."""
     if grad.__class__ is numpy.ndarray:
         # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        free = owned or (grad.base is None and sys.getrefcount(grad) <= _FREE)
+        free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _whole(grad)))
         if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
             return grad
         fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
@@ -483,6 +483,14 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
     return grad.copy()
+
+
+def _whole(grad: Any) -> bool:
+    """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
+    base = grad.base
+    if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
+        return False
+    return sys.getrefcount(base) <= _VIEWED
 
 
 def _references() -> int:
@@ -502,6 +510,15 @@ def _references() -> int:
 
 
 _FREE = _references()
+
+
+def _references_viewed(grad: Any) -> int:
+    """How many references :func:`_whole` counts on memory that only a view holds."""
+    base = grad.base
+    return sys.getrefcount(base)
+
+
+_VIEWED = _references_viewed(numpy.zeros(1).reshape(1, 1))
 
 
 def run_one(place: Any, grads: tuple[Any, ...]) -> Any:

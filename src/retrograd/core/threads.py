@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy
 
+from . import waiting
 from .where import warn
 
 # The functions that tell and set the number of threads: OpenBLAS as NumPy's and SciPy's wheels bring it (with 64-bit
@@ -101,6 +102,37 @@ def gemm(kind: str) -> int:
                 if hasattr(library, name):
                     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     return 0
+
+
+#: What other threads may be in without calculating anything: those of a notebook are.
+IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "selectors", "threading", "tornado", "zmq"})
+
+
+def _alone() -> bool:
+    """Whether all other threads of Python's just wait."""
+    me = threading.get_ident()
+    frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
+    return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
+
+
+@cache
+def sleep_soon() -> bool:
+    """Let NumPy's OpenBLAS, which runs already, wait for work as shortly as ``waiting`` would have it; whether it does.
+
+    Its threads are ended, and start anew with the next product. Not while another thread of the program's may be amidst
+    one, and not where somebody has said how long they are to wait.
+    """
+    if waiting.VARIABLE in os.environ or not hasattr(os, "fork") or not _alone():
+        return False
+    for path in _places(LINKED[0]):
+        with suppress(OSError):
+            library = ctypes.CDLL(path)
+            if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
+                os.environ[waiting.VARIABLE] = str(waiting.PATIENCE)
+                library.openblas_read_env()
+                library.blas_thread_shutdown_()
+                return True
+    return False
 
 
 class _Alone:

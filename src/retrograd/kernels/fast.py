@@ -36,8 +36,8 @@ LARGE = 1 << 15
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
 #: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
-#: (Note [Two teams of threads] in ``core/waiting.py``) they look less often.
-PATIENCE = "20000" if waiting.SHORT else "1000"
+#: (Note [Two teams of threads] in ``core/waiting.py``) they look but a little.
+PATIENCE, LITTLE = "20000", "1000"
 
 
 @cache
@@ -58,8 +58,9 @@ def suits(size: int, *arrays: Any) -> bool:
 @cache
 def loops(topic: str) -> Any:
     """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
+    short = waiting.SHORT or threads.sleep_soon()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
-        os.environ["GOMP_SPINCOUNT"] = PATIENCE  # read when the library of threads is loaded
+        os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
     return import_module(f"retrograd.kernels.loops.{topic}")
 
 

@@ -552,7 +552,7 @@ class Text:
             return [f"if _a{i} is {self.names[i]}: {slot} = _a{i}; {fixed}", "else:", *_lines(*plain)]
         sources = {
             "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
-            "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype",
+            "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype", "strides": f"_a{each.index}.strides",
         }  # fmt: skip
         return [f"{slot} = {sources.get(each.kind) or self.values[self.op.params[each.index]]}"]
 

@@ -339,8 +339,8 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             value = params[each.index]
         elif each.kind == "shape":
             value = getattr(arrays[each.index], "shape", ())
-        elif each.kind == "dtype":
-            value = arrays[each.index].dtype
+        elif each.kind in ("dtype", "strides"):
+            value = getattr(arrays[each.index], each.kind)
         elif each.kind == "device":
             value = devices.device_of(arrays[each.index])
         elif each.kind == "out_shape":

@@ -96,7 +96,7 @@ def _shown(each: Any) -> str | None:
     """The name by which PyTorch shows a saved value, if it does."""
     if each.kind == "shape":
         return each.name.removesuffix("_shape") + "_sym_sizes"
-    if each.kind in ("dtype", "device", "out_shape", "out_dtype"):
+    if each.kind in ("strides", "dtype", "device", "out_shape", "out_dtype"):
         return None
     return "result" if each.name == "out" else each.name
 

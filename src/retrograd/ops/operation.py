@@ -169,7 +169,7 @@ class Op:
         tensor, _, what = name.rpartition("_")
         if what in ("shape", "dtype") and tensor == "out":
             return Saved(name, "out_" + what, 0)
-        if what in ("shape", "dtype", "device") and tensor in self.tensors:
+        if what in ("shape", "strides", "dtype", "device") and tensor in self.tensors:
             return Saved(name, what, self.tensors.index(tensor))
         raise TypeError(f"the derivative of {self.name} asks for {name!r}, which is nothing that {self.name} has")
 

@@ -119,6 +119,13 @@ def _turned_tensor(x: Tensor) -> Tensor:
     return found.conj() if x._array.dtype.kind == "c" else found
 
 
+def _laid_out(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
+    """``a @ b`` as the gradient of a matrix with ``strides``: it lies in memory as that does."""
+    return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
+
+
+ARRAYS.__dict__["mm_laid_out"] = _laid_out
+TENSORS.__dict__["mm_laid_out"] = lambda a, b, strides: F.mm(a, b)
 ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array, _turned_tensor
 
 
@@ -409,7 +416,7 @@ def _added(np: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 addmm.derivative(
     self=lambda F, g, beta: _times(F, g, beta),
     mat1=lambda F, g, mat2, alpha: _times(F, F.mm(g, F.turned_fast(mat2)), alpha),
-    mat2=lambda F, g, mat1, alpha: _times(F, F.mm(F.turned_fast(mat1), g), alpha),
+    mat2=lambda F, g, mat1, mat2_strides, alpha: _times(F, F.mm_laid_out(F.turned_fast(mat1), g, mat2_strides), alpha),
 )
 
 
