@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -147,6 +148,8 @@ strided_write.derivative(
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
+    if self.__class__ is numpy.ndarray and (found := _stretched(self, size)) is not None:
+        return found
     if not hasattr(self, "strides"):
         self = np.asarray(self)
     steps, target = self.strides, list(size)
@@ -166,6 +169,29 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
     return as_strided_of(np)(self, target, strides)
+
+
+def _stretched(x: Any, size: Any) -> Any:
+    """``expand`` of an array that lies in order, if there is nothing to refuse."""
+    if not x.flags.c_contiguous or not x.size or x.dtype.kind == "V":
+        return None
+    for each in size:
+        if each.__class__ is not int:
+            return None
+    form = _form(x.shape, x.strides, tuple(size))
+    return None if form is None else numpy.ndarray(form[0], x.dtype, x, 0, form[1])
+
+
+@lru_cache(maxsize=256)
+def _form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
+    """Shape and strides of what has ``shape`` stretched to ``size``; None for what has to be looked at."""
+    lead = len(size) - len(shape)
+    if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
+        return None
+    if any(have not in (1, want) for have, want in zip(shape, size[lead:], strict=True)):
+        return None
+    strides = [step if have == want else 0 for step, have, want in zip(steps, shape, size[lead:], strict=True)]
+    return size, (0,) * lead + tuple(strides)
 
 
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
