@@ -182,13 +182,13 @@ def _starts(rows: int, size: int) -> Any:
 
 
 def chosen(x: Any, target: Any, ignored: int) -> float | None:
-    """The sum of ``x[row, target[row]]``; None if one of them is not there, or is the class that is ignored."""
+    """The sum of ``x[row, target[row]]``; None if one of them is not there, or may be ignored."""
     rows, size = x.shape
-    if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32:
+    if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32 or 0 <= ignored < size:
         return None
     whole, number = 0.0, x.item
     for row, place in enumerate(target.tolist()):
-        if not 0 <= place < size or place == ignored:
+        if not 0 <= place < size:
             return None
         whole += number(row, place)
     return whole

@@ -108,9 +108,9 @@ def sum(
     """
     if axis is not None or keepdims:
         dim, keepdim = dim if axis is None else axis, keepdim or keepdims
-    if dtype is not None and dtype is not input.dtype:
-        input = input.to(dtype)
-        if dtype.category == dtypes.INTEGER and dtype is not dtypes.int64:
+    if dtype is not None:
+        input = input if dtype is input.dtype else input.to(dtype)
+        if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
             return sum(input, dim, keepdim).to(dtype)
     if dim is None and not keepdim:
         return sum_all(input)
@@ -222,6 +222,8 @@ nansum_block.derivative(
 @surface()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
+    if dtype is not None and dtype.category < dtypes.FLOATING:
+        return sum(input, dim, keepdim, dtype=dtype)
     return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
 
 
