@@ -239,6 +239,31 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
     return flat.take(_offsets(len(x), x.shape[1], count) + found), found
 
 
+def lie_between(x: Any, low: float, high: float) -> bool:
+    """Whether few numbers certainly lie between two."""
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
+        return False
+    flat = x.ravel()
+    return bool(flat.item(flat.argmin()) >= low and flat.item(flat.argmax()) <= high)
+
+
+def are_weights(x: Any) -> bool:
+    """Whether few numbers are certainly finite and not negative, and one is not zero."""
+    return lie_between(x, 0, 1e300) and x.item(x.argmax()) > 0
+
+
+@lru_cache(maxsize=64)
+def _moved_on(shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return numpy.roll(numpy.arange(math.prod(shape)).reshape(shape), shifts, axes or None)
+
+
+def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Elements moved on along axes (without axes: all in one row), round and round."""
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY:
+        return None
+    return x.take(_moved_on(x.shape, shifts, axes))
+
+
 # -- Windows ---------------------------------------------------------------------------------------------------------
 
 
