@@ -346,3 +346,14 @@ def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
 def test_filling_a_scalar_by_a_mask_leaves_a_scalar() -> None:
     assert torch.tensor(2.0).masked_fill(torch.tensor(True), 10).shape == ()
     assert torch.ones(2, 3).t().masked_fill(torch.ones(3, 2) > 0, 10).stride() == (2, 1)
+
+
+def test_a_number_is_copied_to_every_place() -> None:
+    x = torch.ones(2, 2, requires_grad=True)
+    y = x * 1
+    assert y.copy_(2.5) is y and y.tolist() == [[2.5, 2.5], [2.5, 2.5]] and y._version == 1
+    y.sum().backward()
+    assert type(y.grad_fn).__name__ == "CopyBackwards" and x.grad is not None and x.grad.tolist() == [[0.0, 0.0]] * 2
+    assert torch.zeros(2, dtype=torch.int8).copy_(300).tolist() == [44, 44]
+    with pytest.raises(TypeError, match=r"^copy_\(\): argument 'other' \(position 1\) must be Tensor, not str"):
+        torch.zeros(2).copy_("a")

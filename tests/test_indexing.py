@@ -102,3 +102,45 @@ def test_windows_larger_than_the_dimension_are_refused() -> None:
     with pytest.raises(RuntimeError, match="maximum size for tensor at dimension 0 is 1 but size is 2"):
         torch.ones(1, 2).unfold(0, 2, 1)
     assert torch.arange(4).unfold(dimension=0, size=2, step=1).tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_all_of_a_tensor_is_a_view_of_it_and_not_itself(recorded: bool) -> None:
+    x = torch.ones(2, 3).requires_grad_(recorded) * 1
+    for index in ((), ..., slice(None), (slice(None),) * 2, (..., slice(None)), (slice(0, 2), slice(0, None))):
+        found = x[index]
+        assert found is not x and found._is_view() and found.data_ptr() == x.data_ptr()
+    x[:, :].unsqueeze_(0)
+    assert x.shape == (2, 3)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_second_ellipsis_stands_for_nothing(recorded: bool) -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4).requires_grad_(recorded) * 1
+    assert x[..., ...].shape == (2, 3, 4) and x[0, ..., ...].shape == (3, 4)
+    assert x[..., 0, ...].tolist() == x[:, :, 0].tolist()
+    assert x[..., torch.tensor([0]), ...].shape == (2, 3, 1)
+    x[..., 0, ...] = 7.0
+    assert x[:, :, 0].tolist() == [[7.0] * 3] * 2 and x[0, 0].tolist() == [7.0, 1.0, 2.0, 3.0]
+    with pytest.raises(IndexError):
+        x[..., ..., 0]
+
+
+def test_one_number_for_all_fills_whatever_its_dtype() -> None:
+    y = torch.tensor(1.5, requires_grad=True)
+    for kind in (torch.float64, torch.float32, torch.bfloat16):
+        for index in (..., (slice(None), slice(None))):
+            x = torch.ones(2, 3, dtype=kind)
+            x[index] = y
+            assert type(x.grad_fn).__name__ == "FillBackward3"
+            (grad,) = torch.autograd.grad(x.sum(), y)
+            assert grad.dtype is torch.float32 and grad.item() == 6.0
+
+
+def test_a_mask_of_no_dimensions_is_all_or_nothing() -> None:
+    def put(*indices: torch.Tensor) -> list[list[float]]:
+        return torch.zeros(2, 2).index_put_(indices, torch.tensor(2.0)).tolist()
+
+    yes, no, one = torch.tensor(True), torch.tensor(False), torch.tensor([1])
+    assert put(yes) == [[2.0, 2.0], [2.0, 2.0]] and put(no) == [[0.0, 0.0], [0.0, 0.0]]
+    assert put(yes, one) == put(no, one) == [[0.0, 0.0], [2.0, 2.0]]  # beside others it says nothing, as in PyTorch

@@ -199,3 +199,16 @@ def test_many_short_floats_are_reduced_in_long_ones(kind):
         found = torch.zeros(2, dtype=kind).scatter_reduce(0, at, x, reduce, include_self=False)
         assert found.dtype is kind and found.tolist() == pytest.approx([expected] * 2, rel=4e-3)
     assert torch.full((300,), 1.0078125, dtype=kind).prod().item() == pytest.approx(1.0078125**300, rel=4e-3)
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool, torch.float16])
+def test_results_are_of_the_dtype_that_is_asked_for(kind):
+    for x in (torch.tensor([1, 0, 2], dtype=torch.int8), torch.tensor([1.0, 0.0, 2.0])):
+        for found in (x.sum(dtype=kind), x.sum(0, dtype=kind), x.prod(dtype=kind), x.nansum(0, dtype=kind)):
+            assert found.dtype is kind
+        assert x.sum(dtype=kind) == (True if kind is torch.bool else 3)
+        if kind is not torch.bool:
+            assert x.cumsum(0, dtype=kind).dtype is x.cumprod(0, dtype=kind).dtype is kind
+        else:
+            with pytest.raises(NotImplementedError, match="\"cumsum_out_cpu\" not implemented for 'Bool'"):
+                x.cumsum(0, dtype=kind)

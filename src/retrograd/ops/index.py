@@ -38,7 +38,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     if index is None:
         return unsqueeze_block(self, 0)
     if kind is tuple and (found := _part(self, index)) is not None:
-        return found
+        return alias(self) if found is self else found
     if picks := _picks_of(self, index):
         return pick(self, picks)
     try:
@@ -122,7 +122,7 @@ def _views_key(index: tuple[Any, ...]) -> Any:
         if kind is slice:
             if each.step is not None:
                 return None
-        elif each is Ellipsis:
+        elif each is Ellipsis and not dots:
             dots = True
         elif kind is not int:
             return None
@@ -155,13 +155,14 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         raise _too_many(x, index)
     dim = position = 0
     picks: list[Any] = []
-    picking = False
-    for item in items:
+    picking = seen = False
+    for place, item in enumerate(items):
         if item is Ellipsis:
-            if rest < 0:
+            if seen and rest and any(each is not Ellipsis for each in items[place:]):
                 raise IndexError("an index can only have a single ellipsis ('...')")
-            picks += [None] * rest
-            dim, position, rest = dim + rest, position + rest, -1
+            if not seen:
+                picks += [None] * rest
+                dim, position, seen = dim + rest, position + rest, True
             continue
         position += 1
         kind = item.__class__
@@ -202,15 +203,6 @@ def _too_many(x: Tensor, index: Any) -> IndexError:
             "0-dim tensor to a number"
         )
     return IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
-
-
-def _filled(items: list[Any], fill: int) -> list[Any]:
-    """The parts with whole slices in the place of the ellipsis."""
-    at = next(i for i, each in enumerate(items) if each is Ellipsis)
-    rest = items[at + 1 :]
-    if any(each is Ellipsis for each in rest):
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    return [*items[:at], *([slice(None)] * fill), *rest]
 
 
 def _in_range(index: int, size: int, dim: int) -> int:
@@ -324,6 +316,8 @@ def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         )
     mask = item._array
+    if not mask.ndim:
+        return []
     for axis, size in enumerate(mask.shape):
         if size != shape[at + axis]:
             raise IndexError(
@@ -436,7 +430,7 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
         return
     viewed, picks = _target(x, index)
     if not picks:
-        if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype):
+        if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype or _real_floats(source, x)):
             fill_with_(viewed, source)
         else:
             _copy_into(viewed, source)
@@ -446,6 +440,10 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
         return
     where = (() if runs() else _mask_of(viewed, picks)) or _arrays(viewed, _spread(picks, viewed))
     put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
+
+
+def _real_floats(*given: Tensor) -> bool:
+    return all(each.dtype.category == dtypes.FLOATING for each in given)
 
 
 def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
@@ -463,7 +461,7 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     if kind is int and x._array.ndim:
         return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
     if kind is tuple and (found := _part(x, index)) is not None:
-        return found, []
+        return (x if found._array.shape == x._array.shape else found), []  # there are no steps: it is all of it
     if index is True:
         return unsqueeze_block(x, 0), []
     return viewed_by(x, index)
@@ -619,6 +617,8 @@ def _put_arguments(
         used = sum(map(_takes, picks))
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
     fills = _fills(picks, values) and not accumulate
+    if len(picks) == 1 and picks[0].dtype in MASKS and not picks[0]._array.ndim:
+        picks = [wrap(numpy.broadcast_to(picks[0]._array, input._array.shape))]
     picks = _spread(picks, input)
     if not picks:
         return input, (), values

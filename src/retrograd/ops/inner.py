@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -10,8 +11,9 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
 from ..kernels.fast import LARGE, looped
-from ..kernels.summing import summed
-from .table import op, pointwise
+from ..kernels.floats import F32
+from ..kernels.summing import sum_along, summed
+from .table import ARRAYS, op, pointwise
 
 
 @op(
@@ -167,6 +169,26 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
+_summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
+
+
+def _summed_to_at_once(x: Any, size: Any) -> Any:
+    """``sum_to_size`` of arrays: float32 over the first dimension, as for a bias, needs no looking at dimensions."""
+    if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
+        return sum_along(numpy, x, 0, False)
+    return _summed_to(x, size)
+
+
+def _expanded_at_once(x: Any, size: Any) -> Any:
+    """``expand`` of arrays: one number spread over few is written to each, which then is nobody's view."""
+    if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
+        out = numpy.empty(size, F32)
+        out.fill(x)
+        return out
+    return _expanded(x, size)
+
+
+ARRAYS.__dict__.update(sum_to_size=_summed_to_at_once, expand=_expanded_at_once)
 
 
 def inexpandable(x: Any, size: list[int]) -> RuntimeError:

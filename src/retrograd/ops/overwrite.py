@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.tensor import Tensor, element_strides
+from ..core.tensor import Tensor, element_strides, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
 from ..kernels.fast import LARGE, looped
 from .calls import at_hand, modify
@@ -35,8 +35,10 @@ copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
 
 
 @surface(function=False, quick=copy_block, over=True)
-def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(numpy.asarray(src))
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     if src._array.shape != input._array.shape:

@@ -119,7 +119,10 @@ def _scan(name: str, block: Any, what: str) -> Any:
     """The function, the method and the in-place form of a running sum or product."""
 
     def running(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-        return block(input if dtype is None else input.to(dtype), _whole(name, dim, input))
+        found = block(input if dtype is None else input.to(dtype), _whole(name, dim, input))
+        if dtype is dtypes.bool_:
+            raise dtypes.unsupported(f"{name}_out_cpu", dtype.numpy)
+        return found if dtype in (None, found.dtype) else found.to(dtype)
 
     def in_place(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         axis = _whole(name, dim, input)

@@ -15,7 +15,7 @@ from .cast import clone
 from .inner import as_strided_of, expand
 from .interpret import slicewise
 from .promote import broadcast_error
-from .table import ARRAYS, AXIS, NEW_AXIS, TENSORS, fronted, op, surface
+from .table import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
@@ -51,6 +51,11 @@ def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: An
         given = tuple(given[0])
     elif not given:
         raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+    for each in given:
+        if each.__class__ is not int:
+            break
+    else:
+        return given
     try:
         return tuple(each.__index__() for each in given)
     except (AttributeError, TypeError):
@@ -81,7 +86,7 @@ _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     """``size`` with its -1 replaced by what a tensor of ``shape`` has left for it."""
     total = math.prod(shape)
-    if any(each < -1 for each in size):
+    if min(size, default=0) < -1:
         wrong = next(i for i, each in enumerate(size) if each < -1)
         raise RuntimeError(f"invalid shape dimension {size[wrong]} at index {wrong} of shape {list(size)}")
     if -1 not in size:
@@ -220,8 +225,8 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(quick=view_block, guard="inline", size=_SIZES.format("shape"))
-def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
+@surface(name="reshape", quick=view_block, guard="inline", size=_SIZES.format("shape"))
+def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy.
 
     >>> import retrograd as torch
@@ -255,6 +260,7 @@ def _reshape_array(array: Any, size: Any) -> Any:
     return array.reshape(size)
 
 
+reshape: Any = FUNCTIONS["reshape"]  # with its quick way
 ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
 
 
@@ -381,7 +387,7 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 @surface(quick=squeeze_all)
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None, *more: int) -> Tensor:
     """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
 
     >>> import retrograd as torch
@@ -390,6 +396,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """
     if dim is None:
         return squeeze_all(input)
+    dim = (dim, *more) if more else dim
     if isinstance(dim, (tuple, list)):
         dims = tuple(dimension(each, input._array.ndim) for each in dim)
         if len(set(dims)) != len(dims):
@@ -415,9 +422,9 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @surface()
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Stretched to ``size``."""
-    return expand(input, spread("broadcast_to", (size,)))
+    return expand(input, spread("broadcast_to", size, "size", kwargs))
 
 
 @surface(method=False)
