@@ -20,7 +20,7 @@ from ..core.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from ..core.node import nobody
+from ..core.node import AccumulateGrad, nobody
 from ..core.reasons import explained, made
 from ..core.tensor import Tensor, wrap
 from ..core.timed import timed
@@ -227,6 +227,17 @@ def _backward_of(
     inputs: Any = None,
 ) -> None:
     """Add to the ``grad`` of the graph's leaves the derivatives of this tensor (see :func:`autograd.backward`)."""
+    usual = gradient is None or gradient.__class__ is Tensor
+    if usual and inputs is None and create_graph is False and self.__class__ is Tensor and not runs():
+        place = self._node if self._view is None else Tensor._current(self)
+        if place is not None and place.__class__ is not AccumulateGrad:  # what is most common, in half the time
+            first = _first_gradient(0, self, place, gradient)
+            if gradient is not None:
+                first = first._array
+            elif not first.ndim and first.__class__ is numpy.ndarray and first.dtype in (_F32, _F64):
+                first = first[()]  # numbers of NumPy's are multiplied in a tenth of the time
+            engine.sweep([(place, first)], bool(retain_graph), False)
+            return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

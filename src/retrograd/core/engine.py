@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any
@@ -122,16 +123,18 @@ def _sweep(
     leaves: dict[Any, None] = {}  # leaves that got something, in order
     heap: list[tuple[int, Any]] = []
     several: dict[Any, list[Any]] = {}  # the gradients of all results, per node that has several
-    for place, grad in roots:
-        if place in pending:
-            pending[place] = pending[place] + grad
-        elif flow is None or place in flow:
-            pending[place] = grad
-            if place.__class__ is AccumulateGrad:
-                leaves[place] = None
-            else:
-                heappush(heap, (place.number, place))
     place = None
+    if len(roots) == 1 and plan is None and roots[0][0].__class__ is not AccumulateGrad:
+        ((place, grad),) = roots
+    for root, first in roots if place is None else ():
+        if root in pending:
+            pending[root] = pending[root] + first
+        elif flow is None or root in flow:
+            pending[root] = first
+            if root.__class__ is AccumulateGrad:
+                leaves[root] = None
+            else:
+                heappush(heap, (root.number, root))
     while True:
         if place is None:
             if not heap:
@@ -147,15 +150,21 @@ def _sweep(
             grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
             if edges is None:
                 edge = place.edge
-                if grads is not None and edge not in pending and edge.__class__ is not AccumulateGrad:
+                if grads is not None and edge not in pending:
                     array = grads._array if record else grads
                     shape = edge.shape  # one tuple with the node's: it fits (but all 0-d places share theirs)
                     if (
                         (shape is not place.shape or not shape) and array.shape != shape
                     ) or array.dtype is not edge.dtype:
                         grads = fit(grads, edge, place)
-                    place, grad, grads, array = edge, grads, None, None
-                    continue
+                    if edge.__class__ is not AccumulateGrad:
+                        place, grad, grads, array = edge, grads, None, None
+                        continue
+                    if awaited is None:
+                        pending[edge] = grads
+                        leaves[edge] = None
+                        place = grad = grads = array = None
+                        continue
                 edges = place.edges
         else:
             edges = place.edges if flow is None else _within(flow, place.edges)
@@ -403,6 +412,7 @@ def fit(grad: Any, place: Any, node: Any) -> Any:
     return grad
 
 
+@lru_cache(maxsize=256)
 def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
@@ -442,13 +452,17 @@ def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, rec
         held = variable._grad
         if held is None:
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
-        elif record or isinstance(grad, Tensor):
+        elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
             variable._grad = variable.grad + grad
-        elif isinstance(held, Tensor):
-            check_overlap(held)
-            _add_to(held._array, grad)
-            if held._cell is not None:
-                held._cell[0] += 1
+        elif held.__class__ is Tensor or isinstance(held, Tensor):
+            array, cell = held._array, held._count
+            if not array.flags.c_contiguous:
+                check_overlap(held)
+            _add_to(array, grad)
+            if cell is None:
+                held._count = [1, None]
+            elif cell:
+                cell[0] += 1
         else:
             _add_to(held, grad)
 
@@ -457,6 +471,8 @@ def _add_to(held: Any, grad: Any) -> None:
     """Add ``grad`` to ``held`` in place."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
+    elif isinstance(grad, numpy.generic) and not held.ndim:
+        held[...] = held[()] + grad  # a quarter of the time that it takes in place
     else:
         held += grad
 

@@ -283,6 +283,14 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
     return out
 
 
+def add_row(x: Any, y: Any) -> bool:
+    """Add the line ``y`` to each row of a matrix, in place; False if there is no loop for such arrays."""
+    if not (suits(x.size, x, y) and x.flags.carray and y.flags.carray and y.shape == x.shape[1:]):
+        return False
+    loops("rows").add_to_rows(x, y)
+    return True
+
+
 def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
     """``y``, broadcast to ``shape``: as the one row (a matrix) or the number of each row (a line), and a row's length."""
     if y.ndim > len(shape) or shape[-1] < 16:

@@ -85,13 +85,28 @@ def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
     """The sums along an axis of the squared distances from the mean, divided by ``left``, in double precision."""
     rows, along, size = _matrix(x, axis)
-    if not size:
+    if not size or not left:
         return None
     gap = rows.astype(F64)
     numpy.subtract(gap, gap.dot(WIDE_MEANS[size]) if along else WIDE_MEANS[size].dot(gap), gap)
     numpy.multiply(gap, gap, gap)
-    found = gap.dot(ONES[F64][size]) if along else ONES[F64][size].dot(gap)
-    return _left(numpy.divide(found, left, found), x, axis, keepdims)
+    share = _shares(size, left)
+    return _left(gap.dot(share) if along else share.dot(gap), x, axis, keepdims)
+
+
+@lru_cache(maxsize=64)
+def _shares(size: int, parts: float) -> Any:
+    return numpy.full(size, 1 / parts)
+
+
+def variance_of_all(x: Any, left: float) -> Any:
+    """The same of all elements, at most :data:`LONG`."""
+    values = x.ravel().tolist()
+    mean, whole = sum(values) / len(values), 0.0
+    for each in values:
+        each -= mean
+        whole += each * each
+    return numpy.float64(whole) / left
 
 
 @lru_cache(maxsize=64)
@@ -167,13 +182,13 @@ def _starts(rows: int, size: int) -> Any:
 
 
 def chosen(x: Any, target: Any, ignored: int) -> float | None:
-    """The sum of ``x[row, target[row]]``; None if one of them is not there, or is the class that is ignored."""
+    """The sum of ``x[row, target[row]]``; None if one of them is not there, or may be ignored."""
     rows, size = x.shape
-    if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32:
+    if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32 or 0 <= ignored < size:
         return None
     whole, number = 0.0, x.item
     for row, place in enumerate(target.tolist()):
-        if not 0 <= place < size or place == ignored:
+        if not 0 <= place < size:
             return None
         whole += number(row, place)
     return whole

@@ -18,6 +18,8 @@ from .picking import along
 def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Arrays one after the other along an axis; they differ in size there only."""
     first = arrays[0]
+    if first.size * len(arrays) < fast.LARGE:
+        return np.concatenate(arrays, axis)
     shape = list(first.shape)
     axis = axis if axis >= 0 else axis + first.ndim
     if len({each.shape[:axis] + each.shape[axis + 1 :] for each in arrays}) > 1:

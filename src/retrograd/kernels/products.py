@@ -30,7 +30,14 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _by_numpy(a: Any, b: Any, out: Any) -> Any:
-    return a.dot(b, out) if a.ndim == 2 == b.ndim else numpy.matmul(a, b, out=out)
+    return a.dot(b, out) if a.ndim == 2 == b.ndim else batched(a, b, out)
+
+
+def batched(a: Any, b: Any, out: Any = None) -> Any:
+    """The products of batches of matrices, by NumPy: of a column and a row by broadcasting, for which BLAS takes longer."""
+    if a.shape[-1] == 1 == b.shape[-2]:
+        return numpy.multiply(a, b, out=out)
+    return numpy.matmul(a, b, out=out)
 
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:

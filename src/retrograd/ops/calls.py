@@ -180,7 +180,9 @@ def exact(op: Any) -> Callable[..., Any]:
     kernel = op.kernel
 
     def calculate(first: Any, *rest: Any, **named: Any) -> Any:
-        if getattr(first, "dtype", None) not in dtypes.SHORT:
+        if (first.__class__ is numpy.ndarray and first.dtype is F32) or getattr(
+            first, "dtype", None
+        ) not in dtypes.SHORT:
             return kernel(numpy, first, *rest, **named)
         wide = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in (first, *rest)]
         return _retype(op, kernel(numpy, *wide, **named), first.dtype)

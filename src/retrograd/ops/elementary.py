@@ -25,7 +25,7 @@ F: Any = TENSORS
 
 
 @pointwise(
-    lambda F, g, self, exponent: g * (exponent * F.pow_scalar(self, exponent - 1)) if exponent else F.zeros_as(g),
+    lambda F, g, self, exponent: g * F.pow_slope(self, exponent) if exponent else F.zeros_as(g),
     name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
     inline=("exponent == 2", "np.multiply(self, self)"),
 )  # fmt: skip
@@ -57,6 +57,19 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     if exponent == -0.5:
         return np.divide(1, np.sqrt(self))
     return np.power(self, np.asarray(exponent).astype(self.dtype)) if kind != "b" else np.power(self, exponent)
+
+
+def _slope_of_array(x: Any, exponent: Any) -> Any:
+    if exponent == 2:
+        return x + x  # NumPy takes twice as long for 2 * x
+    return exponent * ARRAYS.pow_scalar(x, exponent - 1)
+
+
+def _slope_of_tensor(x: Tensor, exponent: Any) -> Any:
+    return exponent * TENSORS.pow_scalar(x, exponent - 1)
+
+
+ARRAYS.__dict__["pow_slope"], TENSORS.__dict__["pow_slope"] = _slope_of_array, _slope_of_tensor
 
 
 @pointwise(

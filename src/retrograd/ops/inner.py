@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -10,8 +12,9 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
 from ..kernels.fast import LARGE, looped
-from ..kernels.summing import summed
-from .table import op, pointwise
+from ..kernels.floats import F32
+from ..kernels.summing import sum_along, summed
+from .table import ARRAYS, op, pointwise
 
 
 @op(
@@ -145,6 +148,8 @@ strided_write.derivative(
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
+    if self.__class__ is numpy.ndarray and (found := _stretched(self, size)) is not None:
+        return found
     if not hasattr(self, "strides"):
         self = np.asarray(self)
     steps, target = self.strides, list(size)
@@ -166,7 +171,50 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
     return as_strided_of(np)(self, target, strides)
 
 
+def _stretched(x: Any, size: Any) -> Any:
+    """``expand`` of an array that lies in order, if there is nothing to refuse."""
+    if not x.flags.c_contiguous or not x.size or x.dtype.kind == "V":
+        return None
+    for each in size:
+        if each.__class__ is not int:
+            return None
+    form = _form(x.shape, x.strides, tuple(size))
+    return None if form is None else numpy.ndarray(form[0], x.dtype, x, 0, form[1])
+
+
+@lru_cache(maxsize=256)
+def _form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
+    """Shape and strides of what has ``shape`` stretched to ``size``; None for what has to be looked at."""
+    lead = len(size) - len(shape)
+    if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
+        return None
+    if any(have not in (1, want) for have, want in zip(shape, size[lead:], strict=True)):
+        return None
+    strides = [step if have == want else 0 for step, have, want in zip(steps, shape, size[lead:], strict=True)]
+    return size, (0,) * lead + tuple(strides)
+
+
 expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
+_summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
+
+
+def _summed_to_at_once(x: Any, size: Any) -> Any:
+    """``sum_to_size`` of arrays: float32 over the first dimension, as for a bias, needs no looking at dimensions."""
+    if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
+        return sum_along(numpy, x, 0, False)
+    return _summed_to(x, size)
+
+
+def _expanded_at_once(x: Any, size: Any) -> Any:
+    """``expand`` of arrays: one number spread over few is written to each, which then is nobody's view."""
+    if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
+        out = numpy.empty(size, F32)
+        out.fill(x)
+        return out
+    return _expanded(x, size)
+
+
+ARRAYS.__dict__.update(sum_to_size=_summed_to_at_once, expand=_expanded_at_once)
 
 
 def inexpandable(x: Any, size: list[int]) -> RuntimeError:

@@ -26,6 +26,8 @@ from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
 from .saved import OfNode
 
+#: What gradients of no dimension are: NumPy calculates with them in a tenth of the time that it takes for such arrays.
+SCALARS = frozenset({numpy.float32, numpy.float64})
 FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
 
 
@@ -161,7 +163,8 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     rules = [op.rules[i] for i in live]
     space: dict[str, Any] = {
         "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
-        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor], "raised": raised, "plain": plain,
+        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor], "raised": raised,
+        "plain": plain, "SCALARS": SCALARS,
         "__name__": None,  # see Note [Quiet modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
@@ -186,6 +189,11 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         for each in arrays:
             bound = f"if {_any_edge(each.rules)}: " if only is None else ""
             lines.append(f"        {bound}{each.name} = raised({each.name})")
+    if op.kind == "pointwise" and arrays and not record:
+        lines.append("    if g.__class__ is not ndarray and g.__class__ in SCALARS:")
+        for each in arrays:
+            bound = f"({_any_edge(each.rules)}) and " if only is None else ""
+            lines.append(f"        if {bound}{each.name}.__class__ is ndarray: {each.name} = {each.name}[()]")
     for i, rule in zip(live, rules, strict=True):
         value = "None" if rule is None else _rule(i, rule, space)
         if is_shared(rule):

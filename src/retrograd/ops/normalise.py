@@ -231,7 +231,7 @@ def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
     if self.dtype is not few.F32:
         _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
-    return out if self.ndim == 2 == out.ndim else out.reshape(self.shape), mean, rstd
+    return out if out.shape == self.shape else out.reshape(self.shape), mean, rstd
 
 
 @_block("NativeGroupNormBackward0")

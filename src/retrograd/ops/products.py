@@ -18,8 +18,8 @@ from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.where import warn
-from ..kernels.fast import F32, F64, LARGE, available, loops
-from ..kernels.products import FEW, product
+from ..kernels.fast import F32, F64, LARGE, add_row, available, loops, suits
+from ..kernels.products import FEW, batched, product
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .promote import PLAIN, broadcast_error, mismatch
@@ -43,7 +43,9 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
         if a.ndim == b.ndim and a.size + b.size > FEW and np is numpy:
             return product(a, b)
         if b.ndim == 2:
-            return np.dot(a, b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+            return a.dot(b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+        if a.ndim > 2 < b.ndim and np is numpy:
+            return batched(a, b)
     if a.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     return np.matmul(a, b)
@@ -110,7 +112,7 @@ mm.derivative(
 
 
 def _turned_array(x: Any) -> Any:
-    found = x.swapaxes(-1, -2)
+    found = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
     return found.conj() if x.dtype.kind == "c" else found
 
 
@@ -133,8 +135,8 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
     backward="BmmBackward0", opmath=True, holomorphic=False,
     inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
             "product(self, mat2) if self.size + mat2.size >= FEW else "
-            "self[0].dot(mat2[0])[None] if len(self) == 1 else np.matmul(self, mat2)",
-            {"product": product, "FEW": FEW}),
+            "self[0].dot(mat2[0])[None] if len(self) == 1 else batched(self, mat2)",
+            {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """The products of matrices in two batches."""
@@ -230,7 +232,11 @@ vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambd
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     """``self[i] * conj(other[j])`` for every i and j."""
-    return self[:, None] * other.conj()[None, :]
+    if not suits(self.size * other.size, self, other):
+        return self[:, None] * other.conj()[None, :]
+    out = numpy.empty((self.size, other.size), self.dtype)
+    loops("rows").outer(self.reshape(-1, 1), other, out)
+    return out
 
 
 outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
@@ -382,7 +388,8 @@ def _times(F: Any, g: Any, factor: Any) -> Any:
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
     """The usual case. Added in place, a summand larger than the product is refused."""
     found = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
-    found += self
+    if found.size < LARGE or not add_row(found, self):
+        found += self
     return found
 
 

@@ -19,7 +19,7 @@ from ..core.views import bump
 from ..core.where import briefly
 from ..kernels import random as draws
 from .calls import at_hand, modify
-from .create import alike, dtype_of, made, plain_size, sizes_of
+from .create import alike, dtype_of, made, place_of, plain_size, sizes_of
 from .inner import expand
 from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
@@ -315,7 +315,14 @@ def randint_like(
     )
 
 
-@surface(method=False)
+def _common_order(n: Any) -> Any:
+    """What :func:`randperm` comes to."""
+    if n.__class__ is not int or n < 0 or runs() or place_of(None) is not numpy:
+        return None
+    return draws.permutation(default_generator._stream, n, draws.I64)
+
+
+@surface(method=False, common=_common_order)
 def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,

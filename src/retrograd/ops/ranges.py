@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -84,7 +85,29 @@ def _range(
     return made(array, requires_grad)
 
 
-@surface(method=False)
+def _common_line(start: Any, end: Any, steps: Any) -> Any:
+    """What :func:`linspace` comes to for numbers and not too many steps."""
+    kind = dtypes.default.floating.numpy
+    numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
+    if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
+        return None
+    if place_of(None) is not numpy:
+        return None
+    low, high, half = kind.type(start), kind.type(end), steps // 2
+    found = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
+    found[:half] += low
+    found[half:] += high
+    return found
+
+
+@lru_cache(maxsize=64)
+def _from_both_ends(steps: int, kind: Any) -> Any:
+    """How many steps it is from the nearer end, which lies behind for the first half."""
+    half = steps // 2
+    return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
+
+
+@surface(method=False, common=_common_line)
 def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,

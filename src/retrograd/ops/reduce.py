@@ -17,8 +17,9 @@ from ..kernels.picking import largest
 from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
+from .promote import F32
 from .shape import spread
-from .table import TENSORS, surface
+from .table import ARRAYS, TENSORS, surface
 from .table import op as declared
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
@@ -140,6 +141,19 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     return out
 
 
+_evenly = ARRAYS.evenly_spread
+
+
+def _spread_at_once(grad: Any, shape: Any, count: int) -> Any:
+    """``evenly_spread`` of arrays: one number over few."""
+    if grad.__class__ is numpy.float32 and 0 < count < LARGE:
+        out = numpy.empty(shape, F32)
+        out.fill(float(grad) / count)  # the same quotient although it is rounded twice
+        return out
+    return _evenly(grad, shape, count)
+
+
+ARRAYS.__dict__["evenly_spread"] = _spread_at_once
 evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
 mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
@@ -294,6 +308,8 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
     left = max(count - correction, 0)
     if dim.__class__ is int and (found := few.variance(x, dim, left, keepdim)) is not None:
         return found
+    if dim is None and not keepdim and 0 < x.size <= few.LONG and x.dtype.kind == "f":
+        return few.variance_of_all(x, left)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel().astype(np.float64)
         flat -= total(np, flat) / count
@@ -322,6 +338,11 @@ def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) 
     return summed(np, squares, axes, keepdim)
 
 
+def _as_real(np: Any, found: Any, x: Any) -> Any:
+    """``found`` in the precision of ``x``."""
+    return np.asarray(found, x.dtype if x.dtype.kind != "c" else x.real.dtype)
+
+
 #: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
 _FREE = (
     "FLOATS and count_of(self.shape, dim) > correction",
@@ -341,7 +362,7 @@ _FREE = (
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance over dimensions, dividing by their size less ``correction``."""
-    return _variance(np, self, dim, correction, keepdim).astype(self.real.dtype, copy=False)
+    return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
 
 
 def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
@@ -364,7 +385,7 @@ var_block.derivative(self=_var_rule)
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
-    return np.sqrt(_variance(np, self, dim, correction, keepdim)).astype(self.real.dtype, copy=False)
+    return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
 
 def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:

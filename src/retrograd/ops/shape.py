@@ -15,7 +15,7 @@ from .cast import clone
 from .inner import as_strided_of, expand
 from .interpret import slicewise
 from .promote import broadcast_error
-from .table import ARRAYS, AXIS, NEW_AXIS, TENSORS, fronted, op, surface
+from .table import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
@@ -51,6 +51,11 @@ def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: An
         given = tuple(given[0])
     elif not given:
         raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+    for each in given:
+        if each.__class__ is not int:
+            break
+    else:
+        return given
     try:
         return tuple(each.__index__() for each in given)
     except (AttributeError, TypeError):
@@ -81,7 +86,7 @@ _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     """``size`` with its -1 replaced by what a tensor of ``shape`` has left for it."""
     total = math.prod(shape)
-    if any(each < -1 for each in size):
+    if min(size, default=0) < -1:
         wrong = next(i for i, each in enumerate(size) if each < -1)
         raise RuntimeError(f"invalid shape dimension {size[wrong]} at index {wrong} of shape {list(size)}")
     if -1 not in size:
@@ -220,8 +225,8 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(quick=view_block, guard="inline", size=_SIZES.format("shape"))
-def reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
+@surface(name="reshape", quick=view_block, guard="inline", size=_SIZES.format("shape"))
+def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy.
 
     >>> import retrograd as torch
@@ -255,6 +260,7 @@ def _reshape_array(array: Any, size: Any) -> Any:
     return array.reshape(size)
 
 
+reshape: Any = FUNCTIONS["reshape"]  # with its quick way
 ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
 
 

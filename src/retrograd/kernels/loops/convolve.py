@@ -20,7 +20,7 @@ import numpy
 from numba import njit, prange
 
 from .compile import loop
-from .tiles import BYTES, ROWS, half_tile, move_row, tile
+from .tiles import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
 from .windows import _clear, _clear_edges, _seen, _shifted
 
 
@@ -42,29 +42,23 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
                     _clear_edges(line[: rows * width], width, start)
                     continue
                 begin = (n * x.shape[1] + c + k) * area + (top + side) * x.shape[3] + first * how[1] + start
+                lead = how[0] * x.shape[3]
+                at, to, count = begin + low * lead, low * width + first, last - first
+                if how[1] == 1:
+                    move_rows(whole, at, lead, line, to, width, high - low, count)
+                elif how[1] == 2:
+                    thin_rows(whole, at, lead, line, to, width, high - low, count)
+                else:
+                    for r in range(high - low):
+                        for q in range(count):
+                            line[to + r * width + q] = whole[at + r * lead + q * how[1]]
                 _clear(line[: low * width])
-                for r in range(low, high):
-                    _copy_row(whole, begin + r * how[0] * x.shape[3], how[1], line, r * width + first, last - first)
                 _clear(line[high * width : rows * width])
-                for r in range(low, high) if first else range(0):
-                    _clear(line[r * width : r * width + first])
-                for r in range(low, high) if last < width else range(0):
-                    _clear(line[r * width + last : (r + 1) * width])
-
-
-@njit(inline="always")
-def _copy_row(x: Any, at: Any, stride: Any, line: Any, to: Any, count: Any) -> None:
-    """``line[to + k] = x[at + k * stride]``, and some more, which are written over by the next row."""
-    if stride == 1:
-        move_row(x[at : at + count], line[to:])
-    elif stride > 2 or at + (count + 16) * stride > x.size:
-        for k in range(count):
-            line[to + k] = x[at + k * stride]
-    else:
-        for first in range(0, count, 16):
-            part, target = x[at + 2 * first :], line[to + first :]
-            for k in range(16):
-                target[k] = part[2 * k]
+                for r in range(low * width, high * width, width):
+                    for q in range(r, r + first):
+                        line[q] = 0
+                    for q in range(r + last, r + width):
+                        line[q] = 0
 
 
 @loop
@@ -77,15 +71,12 @@ def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
     tiles = out.shape[1]
     for job in prange(groups * tiles):
         g, t = job // tiles, job % tiles
-        first, outputs, row = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS), 0
-        for c in range(channels):
-            for i in range(tall):
-                for j in range(wide):
-                    at, given = first + c * steps[2] + i * steps[3] + j * steps[4], out[g, t, row]
-                    for r in range(outputs):
-                        given[r] = w[at + r * steps[1]]
-                    given[outputs:] = 0
-                    row += 1
+        first, outputs = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS)
+        for row in range(channels * tall * wide):
+            c, place, given = row // (tall * wide), row % (tall * wide), out[g, t, row]
+            at = first + c * steps[2] + place // wide * steps[3] + place % wide * steps[4]
+            for r in range(ROWS):
+                given[r] = w[at + r * steps[1]] if r < outputs else 0
 
 
 @loop
@@ -99,12 +90,8 @@ def output(
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
-    pieces, there, weights, base = (
-        (size[0] + some - 1) // some,
-        y.reshape(y.size),
-        w.reshape(w.size),
-        bias.reshape(bias.size),
-    )
+    pieces, there = (size[0] + some - 1) // some, y.reshape(y.size)
+    weights, base = w.reshape(w.size), bias.reshape(bias.size)
     step, steps, area = 2 * BYTES // x.itemsize, numpy.arange(ROWS), y.shape[2] * y.shape[3]
     simple = where[1] == 1 and where[3] == 1 and y.shape[3] == wide
     jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
@@ -121,34 +108,38 @@ def output(
                 for t in range(tiles):
                     row = (g * tiles + t) * ROWS
                     args = (weights, row * places, steps, ROWS, space, at, offsets, (0, places))
-                    if simple and count == step and (t + 1) * ROWS <= single:
-                        tile(*args, there, corner + t * ROWS * area + at, area, base, row)
-                        continue
+                    whole = simple and count == step and (t + 1) * ROWS <= single
                     if 2 * count <= step:
                         half_tile(*args, space, used, step, base, row)
                     else:
-                        tile(*args, space, used, step, base, row)
+                        result = there if whole else space
+                        to, lead = (corner + t * ROWS * area + at, area) if whole else (used, step)
+                        tile(*args, result, to, lead, base, row)
+                    if whole:
+                        continue
                     for r in range(min(ROWS, single - t * ROWS)):
-                        line = space[used + r * step : used + r * step + count]
-                        _deliver(line, first * wide + at, wide, where, y[n, g * single + t * ROWS + r])
+                        begin = (n * y.shape[1] + g * single + t * ROWS + r) * area
+                        _deliver(
+                            space, used + r * step, count, first * wide + at, wide, where, there, begin, y.shape[3]
+                        )
 
 
 @njit
-def _deliver(line: Any, at: Any, wide: Any, where: Any, image: Any) -> None:
-    """Put elements of an output, of which the first is the ``at``-th, where they belong."""
-    if where[1] == 1 and where[3] == 1 and image.shape[1] == wide:
-        target = image.reshape(image.size)[where[0] * wide + at :]
-        for k in range(line.size):
-            target[k] = line[k]
-        return
-    done = 0
-    while done < line.size:
-        row, column = (at + done) // wide, (at + done) % wide
-        count = min(line.size - done, wide - column)
-        target, part = image[where[0] + row * where[1], where[2] + column * where[3] :], line[done : done + count]
-        for k in range(part.size):
-            target[numpy.uintp(k) * numpy.uintp(where[3])] = part[k]
-        done += count
+def _deliver(
+    made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
+) -> None:  # fmt: skip
+    """Put elements of an output, of which the first is the ``at``-th, where they belong in an image of that width."""
+    row, column = at // wide, at % wide
+    while count > 0:
+        some = count if where[1] == where[3] == 1 and width == wide else min(count, wide - column)
+        to = begin + (where[0] + row * where[1]) * width + where[2] + column * where[3]
+        if where[3] == 1:
+            for k in range(some):
+                there[to + k] = made[start + k]
+        else:
+            for k in range(some):
+                there[to + k * where[3]] = made[start + k]
+        row, column, start, count = row + 1, 0, start + some, count - some
 
 
 @loop
@@ -185,7 +176,7 @@ def weight(
                         tile(space, 0, seen, 1, space, used + o, steps, span, made, to, lead, True, 0)
 
 
-@njit(inline="always")
+@njit
 def _turn(row: Any, columns: Any, o: Any) -> None:
     for k in range(columns.shape[0]):
         columns[k, o] = row[k]

@@ -354,6 +354,15 @@ def spread(y: Any, out: Any) -> None:
 
 
 @loop
+def add_to_rows(x: Any, y: Any) -> None:
+    """Add a line to each row."""
+    for r in prange(x.shape[0]):
+        here = x[r]
+        for i in range(here.size):
+            here[i] += y[i]
+
+
+@loop
 def outer(x: Any, y: Any, out: Any) -> None:
     """``out[i, j] = x[i, 0] * y[j]``."""
     for i in prange(out.shape[0]):

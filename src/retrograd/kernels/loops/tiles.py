@@ -94,8 +94,8 @@ def half_tile(
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
-def _mover(share: int) -> Any:
-    """Writes the code that moves a vector, or a part of one."""
+def _mover(share: int, thinned: bool = False) -> Any:
+    """Writes the code that moves a vector, or a part of one, or every second element of two."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -105,7 +105,13 @@ def _mover(share: int) -> Any:
             data = context.make_array(signature.args[array])(context, builder, args[array]).data
             pointer = ir.VectorType(number, BYTES // size // share).as_pointer()
             places.append(builder.bitcast(builder.gep(data, [args[at]]), pointer))
-        builder.store(builder.load(places[0], align=size), places[1], align=size)
+        moved = builder.load(places[0], align=size)
+        if thinned:
+            next_ = builder.load(builder.gep(places[0], [ir.IntType(64)(1)]), align=size)
+            lanes = moved.type.count
+            even = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(0, 2 * lanes, 2)))
+            moved = builder.shuffle_vector(moved, next_, even)
+        builder.store(moved, places[1], align=size)
         return context.get_dummy_value()
 
     return generate
@@ -123,26 +129,17 @@ def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
     return types.void(a, first, b, second), _mover(2)
 
 
-@njit(inline="always")
-def move_row(row: Any, to: Any) -> None:
-    """``to[k] = row[k]``: whole vectors, of which the last may overlap the one before. A loop is slower for a short row."""
-    lanes, size = BYTES // row.itemsize, row.size
-    half = lanes // 2
-    if size >= lanes:
-        for k in range(0, size - lanes, lanes):
-            move(row, k, to, k)
-        move(row, size - lanes, to, size - lanes)
-    elif size >= half:
-        move_half(row, 0, to, 0)
-        move_half(row, size - half, to, size - half)
-    else:
-        for k in range(size):
-            to[k] = row[k]
+@intrinsic
+def thin(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
+    """``b[second + k] = a[first + 2 * k]`` for the elements of a vector."""
+    return types.void(a, first, b, second), _mover(1, True)
 
 
-@njit(inline="always")
+@njit
 def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: :func:`move_row` for many rows."""
+    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: whole vectors, of which the last may
+    overlap the one before. A loop is slower for short rows.
+    """
     lanes = BYTES // a.itemsize
     half = lanes // 2
     for r in range(rows):
@@ -157,3 +154,17 @@ def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, ro
         else:
             for k in range(size):
                 b[to + k] = a[at + k]
+
+
+@njit
+def thin_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
+    """``b[second + r * other + k] = a[first + r * lead + 2 * k]``, and some more, which are written over by the next row."""
+    lanes = BYTES // a.itemsize
+    for r in range(rows):
+        at, to = first + r * lead, second + r * other
+        if at + 2 * (size + lanes) <= a.size:
+            for k in range(0, size, lanes):
+                thin(a, at + 2 * k, b, to + k)
+        else:
+            for k in range(size):
+                b[to + k] = a[at + 2 * k]

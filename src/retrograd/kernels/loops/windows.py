@@ -20,7 +20,7 @@ from .tiles import move_rows
 # not negative, and only then takes several elements at a time.
 
 
-@njit(inline="always")
+@njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
     """First and last (exclusive) window for which ``start + window * stride`` lies within ``size``."""
     first = 0 if start >= 0 else (-start + stride - 1) // stride
@@ -28,7 +28,7 @@ def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
     return min(first, out), max(min(first, out), min(last, out))
 
 
-@njit(inline="always")
+@njit
 def _clear(row: Any) -> None:
     for k in range(row.size):  # row[:] = 0 takes longer for a short one
         row[k] = 0
@@ -39,7 +39,7 @@ def _clear(row: Any) -> None:
 # of one row would be seen in the next, there must be zeros.
 
 
-@njit(inline="always")
+@njit
 def _clear_edges(line: Any, width: Any, start: Any) -> None:
     """Zeros in the columns from which, moved on by ``start``, another row would be reached."""
     first, last = (0, -start) if start < 0 else (max(width - start, 0), width)
