@@ -211,8 +211,10 @@ class Text:
             lines.append("    if _k is Tensor or _k in PLAIN:")
             lines.append(f"        _a{i} = {name}._array")
             if not self.over:
-                alone = f"(_b := {name}._view) is None or (_b._node is None and {name}._node is None)"
-                lines.append(f"        _n{i} = {name}._node if {alone} else current({name})")
+                # What `current` does for a view that is in no graph, and for one that is and was not modified since.
+                fresh = f"{name}._node is not None and {name}._count and {name}._seen == {name}._count[0]"
+                known = f"(_b := {name}._view) is None or ({name}._node is None if _b._node is None else {fresh})"
+                lines.append(f"        _n{i} = {name}._node if {known} else current({name})")
             if i == 0:
                 lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
             if op.kind == "general":
