@@ -373,8 +373,11 @@ class Text:
             lines += _lines(*_lines(*self.front.readings()))
         lines += _lines(*_lines(*self.overwriting()))
         # Outside the handler, so that an error raised there does not drag this one along.
-        lines += _lines("except Exception: _x = None", f"if _x is None: {self.slow}", "_x[0] += 1", "try: _f = _getframe(1)")
-        lines += _lines("except ValueError: _f = None", "while _f is not None and MARK in _f.f_globals: _f = _f.f_back")  # a thread may run just this
+        lines += _lines(
+            "except Exception: _x = None", f"if _x is None: {self.slow}", "_x[0] += 1", "try: _f = _getframe(1)"
+        )
+        # A thread may run just this: then nothing is above.
+        lines += _lines("except ValueError: _f = None", "while _f is not None and MARK in _f.f_globals: _f = _f.f_back")
         lines.append("    _x[1] = (None, -1) if _f is None else (_f.f_code, _f.f_lasti)")
         if op.has_rules:
             lines += ["    if _w:", f"        _r, _y = _a0, {first}", *_lines(*_lines(*self.record()))]
