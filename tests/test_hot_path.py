@@ -6,7 +6,9 @@ unseen, the functions that a call runs through are counted here.
 
 from __future__ import annotations
 
+import _thread
 import sys
+import time
 from types import FrameType
 from typing import Any
 
@@ -70,3 +72,15 @@ def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
     finally:
         sys.setprofile(None)
     return found
+
+
+def test_what_no_frame_of_the_users_called() -> None:
+    """A thread that just runs one of our functions: there is no line to remember."""
+    x, y, found = torch.ones(2), torch.ones(2, requires_grad=True), torch.zeros(2)
+    for function, given in ((x.requires_grad_, ()), (torch.cat, ([y, y],)), (torch.mul, (y, y)), (found.fill_, (1.0,))):
+        _thread.start_new_thread(function, given)
+    end = time.perf_counter() + 10
+    while not (x.requires_grad and bool(found[0])) and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert x.requires_grad
+    assert found.tolist() == [1.0, 1.0]
