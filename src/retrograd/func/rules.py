@@ -568,13 +568,13 @@ def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
 
 
 @rule("masked_select_block")
-def _selected(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _masked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """By a mask that all slices share, so that all results are as long."""
-    (x, mask), (known, along) = tensors, split(tensors[1], run)
+    known, along = split(tensors[1], run)
     if along is not None or isinstance(known, Transformed):
         return RULES["unique_block"](run, op, tensors, params)
-    shape = numpy.broadcast_shapes(x._array.shape, known._array.shape)
-    rows = F.reshape(F.expand(aligned(x, run, len(shape)), (run.size, *shape)), (run.size, -1))
+    shape = numpy.broadcast_shapes(tensors[0]._array.shape, known._array.shape)
+    rows = F.reshape(F.expand(aligned(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))
     places = module_of(known._array).flatnonzero(module_of(known._array).broadcast_to(known._array, shape))
     return batch(run, F.index_select_block(rows, wrap(places), 1))
 
