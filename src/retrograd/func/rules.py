@@ -568,7 +568,7 @@ def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
 
 
 @rule("masked_select_block")
-def _masked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _by_mask(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """By a mask that all slices share, so that all results are as long."""
     known, along = split(tensors[1], run)
     if along is not None or isinstance(known, Transformed):
