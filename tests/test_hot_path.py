@@ -21,12 +21,13 @@ CALLS = {
     1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.sum()
         y.copy_(u); y.copy_(d); y.zero_(); y.add_(u); y.add_(2.0); y.mul_(u); y.div_(2.0); y.exp_(); y.add_(u, alpha=0.5)
         y.addcmul_(u, u, value=0.5); y.addcdiv_(u, u, value=0.5); y.lerp_(u, 0.1); q.mul_(2.0)
-        torch.transpose(w, 0, 1); torch.reshape(w, (8, 8))""",
+        torch.transpose(w, 0, 1); torch.reshape(w, (8, 8)); y.float(); torch.where(b, x, y)""",
     2: """w.T; w.mT; x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.numel(); y.masked_fill_(b, 0)
-        y.clamp_(0, 2); torch.where(b, x, y); v.add_(2.0)""",
+        y.clamp_(0, 2); v.add_(2.0)""",
     4: "w.diagonal(); x.tolist(); y.masked_fill(b, 0); y.clamp(0, 2); x[1:3]; y.to(torch.float64)",
-    8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); torch.cat([x, y])
-        torch.stack([x, y]); w.split(4); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
+    5: """torch.cat([x, y]); torch.stack([x, y]); torch.softmax(w, -1); torch.softmax(y, 0); w.amax(-1)""",
+    8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); w.split(4)
+        torch.zeros(8, requires_grad=True); torch.linspace(0, 1, 8); torch.randperm(8); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
     12: "m[0] = y; m[idx]; w[idx]; m[mask]; m[mask] = 0; m[idx] = 0; m[idx, idx]",
 }
 

@@ -448,8 +448,8 @@ class Text:
             made = every
         elif self.count == 1 and self.over:
             made = _lines("if _b is None:", *_lines(*self.lone(0)), "else:", *every)
-        elif self.count == 1:
-            made = _lines(*self.lone(0))
+        elif self.count == 1 or (not self.over and all(rule is None for rule in op.rules[1:])):
+            head, made = "if _n0 is not None:", _lines(*self.lone(0))
         elif self.count == 2:
             alone = " and _b is None" if self.over else ""  # the node of a view becomes part of another
             made = _lines(f"if _n1 is None{alone}:", *_lines(*self.lone(0)), f"elif _n0 is None{alone}:")

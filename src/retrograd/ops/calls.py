@@ -291,12 +291,10 @@ def record(
         return None
     conjugate = any([getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays)])
     node: Any = new(node_class(op, conjugate, in_place))
-    node.edges = tuple(
-        [
-            edge if rule is not None or index == 0 else None
-            for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
-        ]
-    )
+    if None in op.rules:
+        ruled = enumerate(zip(edges, op.rules, strict=True))
+        edges = [edge if rule is not None or index == 0 else None for index, (edge, rule) in ruled]
+    node.edges = tuple(edges)
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
@@ -325,16 +323,16 @@ def watched(
 
     ``outs``: Tensors, or arrays for those that nobody gets to see.
     """
-    if any(edge is not None for edge in edges):
-        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
+    if edges.count(None) < len(edges):
+        outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
         record(op, tensors, arrays, params, outs, edges)
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
-    hooks = saving_hooks()
+    hooks, some = saving_hooks(), None in node.edges
     for each in op.saved():
-        if not any([node.edges[i] is not None for i in each.rules]):
+        if some and not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name
         if each.kind == "parameter":
@@ -358,8 +356,8 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(
                     f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
                 )
-            setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
-            setattr(node, f"v_{name}", cell[0])
+            setattr(node, each.cell, None if source is None else cell)  # None: an optional tensor not given
+            setattr(node, each.seen, cell[0])
             if hooks is not None and isinstance(source, Tensor):
                 if each.kind == "result":
                     value = Packed.result(source, *hooks)
@@ -367,7 +365,7 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                     value = Packed(at_place(value, [0, None], node.edges[each.index]), *hooks)
                 else:
                     value = Packed(source, *hooks)
-        setattr(node, f"s_{name}", value)
+        setattr(node, each.held, value)
     if hooks is not None:
         node.__class__ = packed_class(type(node))
 
