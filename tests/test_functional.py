@@ -302,3 +302,13 @@ def test_gradients_of_a_loss_of_two_dtypes_have_their_operands_dtypes() -> None:
     F.mse_loss(x, y).backward()
     assert x.grad.dtype is torch.float16 and x.grad.tolist() == [1.0, -1.0]
     assert y.grad.dtype is torch.float32 and y.grad.tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 2, 3), (600, 20)])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_targets_that_are_all_ignored_leave_gradients_of_zero(shape: tuple[int, ...], reduction: str) -> None:
+    x = torch.zeros(shape, requires_grad=True)
+    loss = torch.nn.functional.cross_entropy(x, torch.full((shape[0], *shape[2:]), -100), reduction=reduction)
+    loss.backward()
+    assert math.isnan(loss.item()) == (reduction == "mean")
+    assert x.grad is not None and not x.grad.any()

@@ -99,7 +99,11 @@ def nll_loss_backward(
     counts = choose.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
     index, share = choose.class_weights(np, target, counts, weight, out.dtype)
     values = -grad_output if reduction != "mean" else -grad_output / total_weight
-    choose.place(np, out, index, np.broadcast_to(values if share is None else values * share, index.shape))
+    if share is not None:
+        values = values * share
+    if counts is not None:  # of what is ignored the slope is 0 even if the loss is nan, as where everything is
+        values = np.where(counts, values, np.zeros((), out.dtype))
+    choose.place(np, out, index, np.broadcast_to(values, index.shape))
     return out
 
 
