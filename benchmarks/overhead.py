@@ -345,7 +345,13 @@ EVERYDAY = (
     "torch.tensor([1.0, 2.0])", "m.view(-1)", "m.reshape(4, 16)", "m.t()", "m.permute(1, 0)", "x.unsqueeze(0)", "m[:, 1]",
     "x.exp()", "x ** 2", "x > 0", "x.masked_fill(b, 0.0)", "torch.cat([x, y])", "torch.stack([x, y])", "y.sum().item()",
     "(i == i).sum()", "w.std(1)", "F.gelu(x)", "F.nll_loss(w, i)", "F.conv2d(image, kernel)", "F.max_pool2d(image, 2)",
-    "layer(m)", "Normal(y, y)",
+    "layer(m)", "Normal(y, y)", "F.softmax(w, -1)", "w.max(dim=1, keepdim=True)", "torch.sigmoid(x)", "torch.sin(x)",
+    "torch.zeros(8, requires_grad=True)", "torch.zeros_like(y)", "torch.linspace(0, 1, 8)", "torch.eye(8)",
+    "torch.randperm(8)", "torch.bernoulli(y)", "torch.multinomial(y, 2)", "torch.full((8,), 2.0)", "m.expand(2, 8, 8)",
+    "m.transpose(0, 1)", "m.flatten()", "m.chunk(2, 1)", "m.contiguous()", "torch.tril(m)", "torch.diag(y)", "torch.roll(y, 1)",
+    "torch.meshgrid(y, y, indexing='ij')", "m.scatter(1, places, m)", "F.one_hot(i)", "torch.outer(x, y)", "y.float()",
+    "y.clone()", "y.detach()", "y.zero_()", "y.add_(1)", "y.copy_(x.detach())", "y.tolist()", "y.size(0)", "y.shape",
+    "torch.from_numpy(y.numpy())", "torch.allclose(y, y)",
 )  # fmt: skip
 
 

@@ -179,3 +179,11 @@ def test_what_pytorch_can_not_differentiate_has_its_derivative_and_pytorchs_name
     for y, expected in ((x // 2, [0, 0]), (2 % x, [-1, -5])):
         assert type(y.grad_fn).__name__ == "NotImplemented"
         assert torch.autograd.grad(y.sum(), x)[0].tolist() == expected
+
+
+def test_no_whole_numbers_may_be_divided_by_zero() -> None:
+    for divide in (torch.floor_divide, torch.remainder, torch.fmod):
+        assert divide(torch.empty(0, dtype=torch.int64), 0).shape == (0,)
+        assert divide(torch.empty(0, 3, dtype=torch.int64), torch.tensor([0, 1, 2])).shape == (0, 3)
+        with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
+            divide(torch.tensor([1]), 0)

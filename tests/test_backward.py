@@ -76,6 +76,26 @@ def test_gradients_do_not_share_memory() -> None:
     assert y.grad.tolist() == [1.0, 1.0] and g.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("shape", [(5, 3), (64, 300)])
+def test_gradients_lie_in_memory_as_their_leaves_do_and_are_nobody_elses(shape: tuple[int, int]) -> None:
+    """A layer's weight is seen turned round; what is reshaped, or seen elsewhere, is no different."""
+    x, wide = torch.randn(70, shape[1]), torch.randn(shape[1], shape[0], requires_grad=True)
+    weight, bias = torch.randn(shape, requires_grad=True), torch.randn(shape[0], requires_grad=True)
+    torch.nn.functional.linear(x, weight, bias).sin().sum().backward()
+    torch.addmm(bias.detach(), x, wide).sin().sum().backward()
+    for leaf, stored, turned in ((weight, weight, True), (wide, wide, False)):
+        slope = (x @ (leaf.t() if turned else leaf) + bias).detach().cos()
+        expected = slope.t() @ x if turned else x.t() @ slope
+        assert stored.grad is not None and stored.grad.stride() == stored.stride()
+        assert torch.allclose(stored.grad, expected.detach(), atol=1e-4)
+    kept = torch.randn(shape)
+    flat = torch.randn(shape[0] * shape[1], requires_grad=True)
+    flat.view(shape).backward(kept)
+    assert flat.grad is not None
+    flat.grad.add_(1)
+    assert torch.equal(flat.grad, kept.reshape(-1) + 1)
+
+
 def test_a_leaf_is_its_own_gradient() -> None:
     x = torch.tensor(1.0, requires_grad=True)
     x.backward()

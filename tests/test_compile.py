@@ -176,6 +176,44 @@ def test_a_weights_gradient_is_calculated_as_the_weight_lies() -> None:
     agree(both, x, weight)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_is_a_loop_each_way(reduction: str, dtype: Any) -> None:
+    """Targets that are ignored are left to the kernels, and wrong ones refused."""
+
+    def loss(x: Any, target: Any) -> Any:
+        return nn.functional.cross_entropy(x, target, reduction=reduction)
+
+    x, target = torch.randn(50, 7, dtype=dtype, requires_grad=True), torch.randint(0, 7, (50,))
+    whole = agree(loss, x, target)
+    if fast.available():
+        assert ("likelihood(" in whole._compiled.recordings[0].forward.source) == (reduction != "none")
+    skipped = target.clone()
+    skipped[::3] = -100
+    for each in (skipped, torch.full((50,), -100)):
+        mine, theirs = x.detach().requires_grad_(), x.detach().requires_grad_()
+        found, expected = whole(mine, each), loss(theirs, each)
+        assert torch.allclose(found, expected, equal_nan=True)
+        found.sum().backward()
+        expected.sum().backward()
+        assert torch.allclose(mine.grad, theirs.grad, equal_nan=True)
+    skipped[3] = 7
+    with pytest.raises(IndexError, match="Target 7 is out of bounds"):
+        whole(x, skipped)
+
+
+def test_what_a_loss_shares_with_others_is_calculated_before() -> None:
+    """The logarithms of softmax are read by others too, before the loss and after it."""
+
+    def several(x: Any, target: Any) -> Any:
+        logs = nn.functional.log_softmax(x, 1)
+        first = logs.exp().max()
+        loss = nn.functional.nll_loss(logs, target)
+        return loss, first, (logs * logs).sum()
+
+    agree(several, torch.randn(30, 5, requires_grad=True), torch.randint(0, 5, (30,)))
+
+
 def test_without_numba_programs_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast, "available", lambda: False)
     for name in FUSED:

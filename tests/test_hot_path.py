@@ -6,7 +6,9 @@ unseen, the functions that a call runs through are counted here.
 
 from __future__ import annotations
 
+import _thread
 import sys
+import time
 from types import FrameType
 from typing import Any
 
@@ -21,12 +23,13 @@ CALLS = {
     1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.sum()
         y.copy_(u); y.copy_(d); y.zero_(); y.add_(u); y.add_(2.0); y.mul_(u); y.div_(2.0); y.exp_(); y.add_(u, alpha=0.5)
         y.addcmul_(u, u, value=0.5); y.addcdiv_(u, u, value=0.5); y.lerp_(u, 0.1); q.mul_(2.0)
-        torch.transpose(w, 0, 1); torch.reshape(w, (8, 8))""",
+        torch.transpose(w, 0, 1); torch.reshape(w, (8, 8)); y.float(); torch.where(b, x, y)""",
     2: """w.T; w.mT; x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.numel(); y.masked_fill_(b, 0)
-        y.clamp_(0, 2); torch.where(b, x, y); v.add_(2.0)""",
+        y.clamp_(0, 2); v.add_(2.0)""",
     4: "w.diagonal(); x.tolist(); y.masked_fill(b, 0); y.clamp(0, 2); x[1:3]; y.to(torch.float64)",
-    8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); torch.cat([x, y])
-        torch.stack([x, y]); w.split(4); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
+    5: """torch.cat([x, y]); torch.stack([x, y]); torch.softmax(w, -1); torch.softmax(y, 0); w.amax(-1)""",
+    8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); w.split(4)
+        torch.zeros(8, requires_grad=True); torch.linspace(0, 1, 8); torch.randperm(8); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
     12: "m[0] = y; m[idx]; w[idx]; m[mask]; m[mask] = 0; m[idx] = 0; m[idx, idx]",
 }
 
@@ -69,3 +72,15 @@ def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
     finally:
         sys.setprofile(None)
     return found
+
+
+def test_what_no_frame_of_the_users_called() -> None:
+    """A thread that just runs one of our functions: there is no line to remember."""
+    x, y, found = torch.ones(2), torch.ones(2, requires_grad=True), torch.zeros(2)
+    for function, given in ((x.requires_grad_, ()), (torch.cat, ([y, y],)), (torch.mul, (y, y)), (found.fill_, (1.0,))):
+        _thread.start_new_thread(function, given)
+    end = time.perf_counter() + 10
+    while not (x.requires_grad and bool(found[0])) and time.perf_counter() < end:
+        time.sleep(0.01)
+    assert x.requires_grad
+    assert found.tolist() == [1.0, 1.0]

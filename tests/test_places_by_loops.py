@@ -150,6 +150,33 @@ def test_unique_as_numpy() -> None:
             numpy.testing.assert_array_equal(one.numpy(), other)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 4, 6])
+def test_rows_side_by_side(rows: int, both: Any) -> None:
+    """Running sums and products, forwards and backwards, of rows that are no multiple of four."""
+    for name in ("cumsum", "cumprod", "logcumsumexp"):
+        x = torch.randn(rows, 50, dtype=torch.float64) / 10 + 1
+        found, expected = both(lambda name=name, x=x: swept(lambda y: getattr(y, name)(1), x))
+        same(found, expected, 1e-12)
+
+
+def test_large_indices_are_looked_through_by_all_threads() -> None:
+    """One wrong index, wherever it is, is refused with the words of a small one; rows are picked in any dtype."""
+    x, index = torch.randn(300, 200), torch.randint(0, 200, (300, 200))
+    expected = numpy.take_along_axis(x.numpy(), index.numpy(), 1)
+    numpy.testing.assert_array_equal(x.gather(1, index).numpy(), expected)
+    for place, wrong in ((0, 200), (137, -1), (299, 1 << 40)):
+        bad = index.clone()
+        bad[place, 7] = wrong
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 200"):
+            x.gather(1, bad)
+    for dtype in (torch.float32, torch.float64, torch.int16, torch.bool, torch.complex64):
+        table, rows = torch.randn(700, 70).to(dtype), torch.randint(0, 700, (900,))
+        numpy.testing.assert_array_equal(table.index_select(0, rows).numpy(), table.numpy()[rows.numpy()])
+        numpy.testing.assert_array_equal(
+            F.embedding(rows.view(9, 100), table).numpy(), table.numpy()[rows.numpy().reshape(9, 100)]
+        )
+
+
 def test_places_that_lie_outside() -> None:
     x = torch.randn(200, 200)
     index = torch.zeros(200, 200, dtype=torch.int64)

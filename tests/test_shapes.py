@@ -87,7 +87,6 @@ def test_what_is_in_beta_or_deprecated_says_so() -> None:
         x.T
 
 
-def test_sizes_and_dimensions_one_by_one() -> None:
+def test_sizes_one_by_one() -> None:
     x = torch.zeros(1, 2, 1)
     assert x.broadcast_to(3, 2, 1).shape == x.broadcast_to(size=(3, 2, 1)).shape == (3, 2, 1)
-    assert x.squeeze(0, 2).shape == x.squeeze((0, 2)).shape == x.squeeze_(0, 2).shape == (2,)

@@ -323,3 +323,24 @@ def test_no_transformation_is_left_behind_by_an_interrupt_at_the_beginning_of_an
         if left > 0:
             return
     raise AssertionError("1000 functions were begun")
+
+
+def test_slices_that_lie_in_one_memory_have_gradients_of_their_own() -> None:
+    def square(x: Any) -> Any:
+        return (x.as_strided((2, 2), (1, 2)) ** 2).sum()
+
+    x = torch.tensor([[0.3, -0.7, 1.2], [-0.4, 0.9, 0.5]])
+    expected = torch.diag(torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0, 0.0])).reshape(2, 3, 2, 3)
+    for outer in (jacfwd, jacrev):
+        for inner in (jacfwd, jacrev):
+            assert torch.equal(outer(inner(square))(x), expected)
+
+
+def test_a_mask_that_all_slices_share_selects_from_each() -> None:
+    mask = torch.tensor([True, False, True])
+    x = torch.arange(12.0).reshape(2, 2, 3)
+    assert torch.equal(vmap(lambda row: row.masked_select(mask))(x), x[:, :, mask].reshape(2, -1))
+    grad = vmap(torch.func.grad(lambda row: (row.masked_select(mask) ** 2).sum()))(x)
+    assert torch.equal(grad, 2 * x * mask)
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        vmap(torch.masked_select)(x, x > 3)

@@ -183,3 +183,35 @@ def test_gradients_of_attention_are_made_together() -> None:
         others = [each if each is leaf else each.detach() for each in (q, k, v)]
         out = F.scaled_dot_product_attention(*others, is_causal=True)
         assert torch.allclose(torch.autograd.grad(out.cos().sum(), leaf)[0], wanted)
+
+
+def test_fractional_windows_may_just_fit_into_an_image() -> None:
+    x = torch.arange(16.0).reshape(1, 1, 4, 4)
+    assert torch.nn.functional.fractional_max_pool2d(x, 3, output_size=2).tolist() == [[[[10.0, 11.0], [14.0, 15.0]]]]
+    with pytest.raises(RuntimeError, match="pool height 4 too large relative to input height 4"):
+        torch.nn.functional.fractional_max_pool2d(x, 4, output_size=2)
+    with pytest.raises(RuntimeError, match="too large relative to input"):  # here PyTorch wants one more
+        torch.nn.functional.fractional_max_pool3d(x[None].expand(1, 1, 4, 4, 4), 3, output_size=2)
+
+
+@pytest.mark.parametrize("call", ["F.avg_pool2d(x, 2)", "F.avg_pool2d(x, 3, 1, 1)", "F.adaptive_avg_pool2d(x, (3, 4))",
+    "F.interpolate(x, size=(9, 4))", "F.interpolate(x, size=(3, 9))", "F.pad(x, (1, 1, 1, 1), mode='reflect')",
+    "F.lp_pool2d(x, 3, 3)", "F.avg_pool2d(F.pad(x, (9, 9)), (1, 9), 1)"])  # fmt: skip
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_what_is_not_finite_stays_where_it_belongs(call: str, value: float) -> None:
+    def gradient(place: int, value: float) -> Any:
+        y = eval(call, {"x": x, "F": torch.nn.functional})
+        given = torch.ones_like(y)
+        given.view(-1)[place] = value
+        return torch.autograd.grad(y, x, given)[0]
+
+    x = (torch.arange(35.0).reshape(1, 1, 5, 7) / 10 + 1).requires_grad_()
+    for place in (0, 1, -1):
+        touched = gradient(place, 2.0) != gradient(place, 1.0)
+        found = gradient(place, value)
+        assert torch.equal(found.isfinite(), ~touched) and torch.equal(found.isnan(), touched & math.isnan(value))
+    plain = eval(call, {"x": x, "F": torch.nn.functional})
+    x.data[0, 0, 0, 0] = value
+    now = eval(call, {"x": x, "F": torch.nn.functional})
+    x.data[0, 0, 0, 0] = 99.0
+    assert torch.equal(~now.isfinite(), eval(call, {"x": x, "F": torch.nn.functional}) != plain)

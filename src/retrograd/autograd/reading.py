@@ -366,7 +366,7 @@ class _Memory:
                 called = names.places.get(id(edge), "")
                 self.inside.setdefault(id(memory_of(edge.array)), f"the leaf {called}" if called else "a leaf")
         for each in getattr(node, "arrays", ()):
-            value = getattr(node, f"s_{each.name}", None)
+            value = getattr(node, each.held, None)
             place = node if each.kind == "result" else node.edge_of(each.index)
             if place is None or not hasattr(value, "shape") or place.__class__ is AccumulateGrad:
                 continue
@@ -399,7 +399,7 @@ def _in_parameters(node: Any) -> list[Any]:
     """Arrays that stand in a node's parameters, such as the indices of ``x[i]``."""
     operation = getattr(node, "operation", None)
     saved = [] if operation is None else operation.saved()
-    stack: list[Any] = [getattr(node, f"s_{each.name}", None) for each in saved if each.kind == "parameter"]
+    stack: list[Any] = [getattr(node, each.held, None) for each in saved if each.kind == "parameter"]
     found = []
     while stack:
         value = stack.pop()
@@ -432,12 +432,12 @@ def kept_by(node: Any) -> tuple[list[Kept], bool]:
         ], saved is None
     found, freed = [], False
     for each in getattr(node, "arrays", ()):
-        value, cell = getattr(node, f"s_{each.name}", None), getattr(node, f"c_{each.name}", None)
+        value, cell = getattr(node, each.held, None), getattr(node, each.cell, None)
         if value is None:
             freed = freed or cell is not None
         elif not isinstance(value, NUMBERS):
             name = "result" if each.name == "out" else "input" if each.name == "self" else each.name
-            found.append(_kept(name, value, cell, getattr(node, f"v_{each.name}", 0)))
+            found.append(_kept(name, value, cell, getattr(node, each.seen, 0)))
     return found + [_kept("index", each, None, 0) for each in _in_parameters(node)], freed
 
 

@@ -31,6 +31,7 @@ from ..ops.nodes import compiled
 from .adjoint import differentiate
 from .fuse import cheap, lowered, seen_through
 from .guards import Guards, assigns
+from .likelihood import joined
 from .replay import Program
 from .simplify import needed, recomputed, shared, untwisted
 from .tape import CONSTANT, INPUT, RESULT, Value
@@ -393,7 +394,7 @@ class Plan:
         plain, forward = forward, untwisted(forward, [*self.outs, *written, *later])
         backward = untwisted(backward, ())
         if fast.available():
-            forward, backward = seen_through(lowered(forward)), seen_through(lowered(backward))
+            forward, backward = joined(seen_through(lowered(forward))), joined(seen_through(lowered(backward)))
             backward = recomputed(forward, backward, self.outs, cheap) + backward
         made_there = {each for step in backward for each in step.results}
         own = {*self.grads, *made_there}

@@ -132,7 +132,7 @@ def _array(value: Any) -> Any:
 
 def _values(node: Any) -> list[tuple[str, Any]]:
     """What a node of the table keeps, by name: arrays and numbers."""
-    found = [(each.name, getattr(node, f"s_{each.name}", None)) for each in getattr(node, "arrays", ())]
+    found = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
         (f"saved {'result' if name == 'out' else name}", value)
         for name, value in found

@@ -471,7 +471,7 @@ def _add_to(held: Any, grad: Any) -> None:
     """Add ``grad`` to ``held`` in place."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
-    elif isinstance(grad, numpy.generic) and not held.ndim:
+    elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
         held[...] = held[()] + grad  # a quarter of the time that it takes in place
     else:
         held += grad

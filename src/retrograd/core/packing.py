@@ -62,12 +62,13 @@ class Packed:
     __slots__ = ("hook", "value")
 
     def __init__(self, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
-        before, version = set_recording(False), tensor._version
+        cell = tensor._cell or (0,)
+        before, version = set_recording(False), cell[0]
         try:
             self.value = pack(tensor)
         finally:
             put_back(before)
-        if tensor._version != version:
+        if cell[0] != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
                 "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "

@@ -103,7 +103,10 @@ def caller(depth: int = 1) -> tuple[CodeType | None, int]:
 
     ``depth``: how many frames of the package are there for certain; each that is looked at costs 0.1 µs.
     """
-    frame: FrameType | None = sys._getframe(depth)
+    try:
+        frame: FrameType | None = sys._getframe(depth)
+    except ValueError:  # nothing is above the package: a thread that just runs one of its functions
+        return None, -1
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)

@@ -17,6 +17,7 @@ from ..core.devices import module_of
 from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
 from ..core.views import Geometry, geometry
 from ..ops.calls import apply
+from ..ops.interpret import Transformed
 from ..ops.operation import OPS
 from ..ops.operation import TENSORS as F
 from ..ops.promote import common_dtype
@@ -206,7 +207,7 @@ def _least_squares(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 @rule("as_strided_block as_strided_scatter_block")
 def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     value, dim = split(tensors[0], run)
-    if dim is None:
+    if dim is None or not value._array.strides[dim]:  # slices that lie in one memory: they must not share gradients
         return slices(run, op, tensors, params)
     step, view = geometry(value._array, value._array).strides[dim], params[1]
     part = Geometry((run.size, *view.shape), (step, *view.strides), view.offset)
@@ -566,7 +567,19 @@ def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
 # --- What depends on the numbers --------------------------------------------------------------------------------------
 
 
-@rule("unique_block unique_consecutive_block unique_dim_block masked_select_block")
+@rule("masked_select_block")
+def _by_mask(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+    """By a mask that all slices share, so that all results are as long."""
+    known, along = split(tensors[1], run)
+    if along is not None or isinstance(known, Transformed):
+        return RULES["unique_block"](run, op, tensors, params)
+    shape = numpy.broadcast_shapes(tensors[0]._array.shape, known._array.shape)
+    rows = F.reshape(F.expand(aligned(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))
+    places = module_of(known._array).flatnonzero(module_of(known._array).broadcast_to(known._array, shape))
+    return batch(run, F.index_select_block(rows, wrap(places), 1))
+
+
+@rule("unique_block unique_consecutive_block unique_dim_block")
 def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     name = {"unique": "_unique2"}.get(op.shown, op.shown)
     raise of_no_shape(name)

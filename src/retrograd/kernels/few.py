@@ -239,6 +239,31 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
     return flat.take(_offsets(len(x), x.shape[1], count) + found), found
 
 
+def lie_between(x: Any, low: float, high: float) -> bool:
+    """Whether few numbers certainly lie between two."""
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
+        return False
+    flat = x.ravel()
+    return bool(flat.item(flat.argmin()) >= low and flat.item(flat.argmax()) <= high)
+
+
+def are_weights(x: Any) -> bool:
+    """Whether few numbers are certainly finite and not negative, and one is not zero."""
+    return lie_between(x, 0, 1e300) and x.item(x.argmax()) > 0
+
+
+@lru_cache(maxsize=64)
+def _moved_on(shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return numpy.roll(numpy.arange(math.prod(shape)).reshape(shape), shifts, axes or None)
+
+
+def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Elements moved on along axes (without axes: all in one row), round and round."""
+    if x.__class__ is not ndarray or not 0 < x.size <= MANY:
+        return None
+    return x.take(_moved_on(x.shape, shifts, axes))
+
+
 # -- Windows ---------------------------------------------------------------------------------------------------------
 
 
@@ -293,23 +318,24 @@ class Windows:
 
     def __init__(self, seen: Any) -> None:
         self.seen = seen
-        self._tables: dict[int, tuple[Any, Any, Any, Any]] = {}
+        self._tables: dict[int, tuple[Any, Any, Any]] = {}
 
-    def _table(self, size: int, planes: int) -> tuple[Any, Any, Any, Any]:
-        """What every window sees, where its row begins in that, and the flat index in the image and in its plane of each."""
+    def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
+        """What every window sees, where its row begins in that, and the flat index in its plane of each."""
         if planes not in self._tables:
             windows, places = self.seen.shape
             every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)
             own = numpy.concatenate([self.seen.ravel()] * planes)
-            self._tables[planes] = every, numpy.arange(planes * windows) * places, every.ravel(), own
+            self._tables[planes] = every, numpy.arange(planes * windows) * places, own
         return self._tables[planes]
 
     def maxima(self, x: Any, out: list[int]) -> Any:
         """The largest of what each window sees and its flat index; None if there is a nan."""
         lead = x.shape[: -len(out)]
-        every, rows, places, own = self._table(x.size, math.prod(lead))
-        best = x.take(every).argmax(1) + rows
-        values = x.take(places.take(best))
+        every, rows, own = self._table(x.size, math.prod(lead))
+        seen = x.take(every)
+        best = seen.argmax(1) + rows
+        values = seen.take(best)
         top = values.item(values.argmax()) if values.dtype.kind == "f" else 0
         if top != top:
             return None

@@ -48,6 +48,13 @@ def within(index: Any, size: int) -> bool:
 
 
 @lru_cache(maxsize=256)
+def fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
+    """Whether an index of shape ``picked`` is nowhere longer than ``shape`` but along the axis."""
+    rank = len(shape)
+    return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
+
+
+@lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
     """For an index of shape ``picked`` the places in one row where it is 0, and how far apart its steps are.
 

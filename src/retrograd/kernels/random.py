@@ -487,7 +487,9 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
     """Exponentially distributed numbers."""
     draws = stream.doubles(_count(shape))
-    return (numpy.log1p(-draws) * (-1.0 / rate)).astype(dtype).reshape(shape)
+    found = numpy.log1p(numpy.negative(draws))
+    found = numpy.negative(found, found) if rate == 1 else found * (-1.0 / rate)
+    return found.astype(dtype).reshape(shape)
 
 
 def cauchy(stream: Stream, shape: tuple[int, ...], dtype: Any, median: float = 0.0, sigma: float = 1.0) -> Array:
@@ -615,15 +617,14 @@ def _binomial_many(draws: Draws, trials: float, p: float) -> float:
 
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
     """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
-    rows = numpy.atleast_2d(weights)
+    rows = weights if weights.ndim == 2 else weights.reshape(1, -1)
     if replacement and samples != 1:
         picked = numpy.stack([_pick(stream, row, samples) for row in rows])
     else:
         # One alone is drawn as without replacement: the smallest of exponential times with these rates come first.
         waits = exponential(stream, rows.shape, rows.dtype)
-        with numpy.errstate(divide="ignore"):
-            ratio = rows / waits
-        picked = numpy.argsort(-ratio.astype(F64), axis=1, kind="stable")[:, :samples]
+        ratio = (rows / waits).astype(F64)
+        picked = numpy.negative(ratio, ratio).argsort(1, "stable")[:, :samples]
     return (picked if weights.ndim == 2 else picked[0]).astype(numpy.int64)
 
 

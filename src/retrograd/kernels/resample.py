@@ -20,10 +20,22 @@ MANY = 8  # from so many taps on a product with a matrix is faster
 
 
 class Taps:
-    """For each of ``len(index)`` outputs the inputs (of ``size``) it is made of, and their weights (None: all 1)."""
+    """For each of ``len(index)`` outputs the inputs (of ``size``) it is made of, and their weights (None: all 1).
 
-    def __init__(self, size: int, index: Any, weight: Any = None) -> None:
+    ``counts``: how many there are for each output, of which the rest of a row is then made (see :func:`_filled`).
+    """
+
+    def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
         self.size, self.index, self.weight = size, index, weight
+        #: The outputs that are made of nothing.
+        self.empty: Any = None
+        #: The same for whole numbers, which have no halves: with weights of 0.
+        self.whole: Taps | None = None
+        if counts is not None:
+            self.whole = Taps(size, index, weight)
+            self.index, weight = _filled(index, weight, counts)
+            self.weight = None if (weight == 1).all() else weight
+            self.empty = numpy.flatnonzero(counts == 0) if (counts == 0).any() else None
 
     @property
     def out(self) -> int:
@@ -63,7 +75,21 @@ class Taps:
         weight = numpy.zeros((self.size, width))
         place = numpy.arange(len(rows)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
         index[rows, place], weight[rows, place] = takers[order], weights.ravel()[order]
-        return Taps(self.out, index, None if (weight == 1).all() else weight)
+        return Taps(self.out, index, weight, counts)
+
+
+def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
+    """Rows of taps that are all as long: where an output has fewer, its first one is taken several times, in halves.
+
+    (Another one, with the weight 0, would make it nan where that is infinite.)
+    """
+    width = index.shape[1]
+    missing = numpy.where(counts > 0, width - counts, 0)[:, None]
+    place = numpy.arange(width) - counts[:, None]  # from 0 on: of those that are missing
+    halves = weight[:, :1] * 0.5 ** (place + 1)
+    weight = numpy.where(place < 0, weight, numpy.where(missing > 0, halves, 0.0))
+    weight[:, :1] *= 0.5**missing
+    return numpy.where(place < 0, index, index[:, :1]), weight
 
 
 def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
@@ -73,6 +99,8 @@ def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     found = widened(x) if weighted else x
     for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_turn):
         found = _along(np, found, axis, taps)
+        if taps.empty is not None:
+            found[(*(slice(None),) * axis, np.asarray(taps.empty))] = 0
     if found is x or found.base is not None:
         found = found.copy()
     return laid_as(np, found.astype(dtype, copy=False), x)
@@ -86,6 +114,8 @@ def _turn(each: tuple[int, Taps]) -> tuple[float, int]:
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
+    if taps.whole is not None and x.dtype.kind in "iu":
+        taps = taps.whole
     width = taps.index.shape[1]
     if width >= MANY and x.dtype.kind in "fc":
         shape = x.shape
@@ -93,7 +123,8 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         matrix = np.asarray(taps.matrix).astype(x.dtype)
         flat = x.reshape(before, shape[axis], after)
         made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
-        return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
+        if np.isfinite(np.add.reduce(made, None)):  # else a 0 of the matrix may have met infinity
+            return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
     if (loops := looped.loops("resample", max(x.size, x.size // max(taps.size, 1) * taps.out), x)) is not None:
         return _along_by_loop(loops, x, axis, taps)
     total = None
@@ -150,8 +181,7 @@ def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
     width = max(1, int((stops - starts).max(initial=0)))
     index = starts[:, None] + numpy.arange(width)
     inside = index < stops[:, None]
-    weight = inside / divisors[:, None]
-    return Taps(size, numpy.where(inside, index, 0), None if (weight == 1).all() else weight)
+    return Taps(size, numpy.where(inside, index, 0), inside / divisors[:, None], inside.sum(1))
 
 
 @lru_cache(maxsize=256)

@@ -158,7 +158,7 @@ def div_floor(np: Any, self: Any, other: Any, /) -> Any:
 def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards zero."""
     if self.dtype.kind in "iu":
-        check_divisor(np, other)
+        check_divisor(np, self, other)
         whole = np.floor_divide(self, other)
         return whole + ((whole < 0) & (whole * other != self)).astype(self.dtype)
     return np.trunc(np.divide(self, other))
@@ -169,7 +169,7 @@ div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
     if a.dtype.kind in "iu":
-        check_divisor(np, b)
+        check_divisor(np, a, b)
         return np.floor_divide(a, b)
     # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.
     quotient = np.floor_divide(a, b)
@@ -234,7 +234,7 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 
 def _remainder(np: Any, a: Any, b: Any) -> Any:
     if getattr(a, "dtype", b).kind in "biu":
-        check_divisor(np, b)
+        check_divisor(np, a, b)
         return np.remainder(a, b)
     # From C's fmod, so that a remainder of 0 has the sign of the dividend.
     rest = np.fmod(a, b)
@@ -296,7 +296,7 @@ def remainder_(input: Tensor, other: Any) -> Tensor:
 def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
-        check_divisor(np, other)
+        check_divisor(np, self, other)
     return np.fmod(self, other)
 
 
@@ -307,7 +307,7 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
-        check_divisor(np, other)
+        check_divisor(np, self, other)
     return np.fmod(self, other)
 
 

@@ -211,8 +211,10 @@ class Text:
             lines.append("    if _k is Tensor or _k in PLAIN:")
             lines.append(f"        _a{i} = {name}._array")
             if not self.over:
-                alone = f"(_b := {name}._view) is None or (_b._node is None and {name}._node is None)"
-                lines.append(f"        _n{i} = {name}._node if {alone} else current({name})")
+                # What `current` does for a view that is in no graph, and for one that is and was not modified since.
+                fresh = f"{name}._node is not None and {name}._count and {name}._seen == {name}._count[0]"
+                known = f"(_b := {name}._view) is None or ({name}._node is None if _b._node is None else {fresh})"
+                lines.append(f"        _n{i} = {name}._node if {known} else current({name})")
             if i == 0:
                 lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
             if op.kind == "general":
@@ -371,8 +373,12 @@ class Text:
             lines += _lines(*_lines(*self.front.readings()))
         lines += _lines(*_lines(*self.overwriting()))
         # Outside the handler, so that an error raised there does not drag this one along.
-        lines += _lines("except Exception: _x = None", f"if _x is None: {self.slow}", "_x[0] += 1", *_FRAME)
-        lines.append("    _x[1] = _f.f_code, _f.f_lasti")
+        lines += _lines(
+            "except Exception: _x = None", f"if _x is None: {self.slow}", "_x[0] += 1", "try: _f = _getframe(1)"
+        )
+        # A thread may run just this: then nothing is above.
+        lines += _lines("except ValueError: _f = None", "while _f is not None and MARK in _f.f_globals: _f = _f.f_back")
+        lines.append("    _x[1] = (None, -1) if _f is None else (_f.f_code, _f.f_lasti)")
         if op.has_rules:
             lines += ["    if _w:", f"        _r, _y = _a0, {first}", *_lines(*_lines(*self.record()))]
         return _brief([*lines, f"    return {first}"])
@@ -448,8 +454,8 @@ class Text:
             made = every
         elif self.count == 1 and self.over:
             made = _lines("if _b is None:", *_lines(*self.lone(0)), "else:", *every)
-        elif self.count == 1:
-            made = _lines(*self.lone(0))
+        elif self.count == 1 or (not self.over and all(rule is None for rule in op.rules[1:])):
+            head, made = "if _n0 is not None:", _lines(*self.lone(0))
         elif self.count == 2:
             alone = " and _b is None" if self.over else ""  # the node of a view becomes part of another
             made = _lines(f"if _n1 is None{alone}:", *_lines(*self.lone(0)), f"elif _n0 is None{alone}:")

@@ -20,7 +20,8 @@ from ..core.quiet import IGNORED, errors
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from .interpret import innermost
-from .nodes import FIXED, counted, node_class
+from .nodes import FIXED, compiled, counted, node_class
+from .operation import ARRAYS
 from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
 from .saved import packed_class
 
@@ -176,18 +177,46 @@ def run(
 
 
 def exact(op: Any) -> Callable[..., Any]:
-    """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does."""
-    kernel = op.kernel
+    """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does.
 
-    def calculate(first: Any, *rest: Any, **named: Any) -> Any:
-        if (first.__class__ is numpy.ndarray and first.dtype is F32) or getattr(
-            first, "dtype", None
-        ) not in dtypes.SHORT:
+    Its code is written when it is first called: any number of arguments would cost each call 0.25 µs.
+    """
+    kernel, made = op.kernel, None
+
+    def by_dtype(first: Any, *rest: Any, **named: Any) -> Any:
+        if getattr(first, "dtype", None) not in dtypes.SHORT:
             return kernel(numpy, first, *rest, **named)
         wide = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in (first, *rest)]
         return _retype(op, kernel(numpy, *wide, **named), first.dtype)
 
-    return calculate
+    def first_call(*given: Any, **named: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _written_exact(op, by_dtype)
+        if ARRAYS.__dict__.get(op.name) is first_call:
+            ARRAYS.__dict__[op.name] = made
+        return made(*given, **named)
+
+    return first_call
+
+
+def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
+    """:func:`exact` for just the arguments of ``op``."""
+    free = [*op.tensors, *op.params[: op.positional]]
+    named = [f"{each}={each}" for each in op.params[op.positional :]]
+    head = [f"{each}=default_{each}" if each in op.defaults else each for each in (*op.tensors, *op.params)]
+    head.insert(len(free), "*") if named else None
+    passed, first = ", ".join([*free, *named]), op.tensors[0]
+    space = {
+        "kernel": op.kernel, "by_dtype": by_dtype, "np": numpy, "ndarray": numpy.ndarray, "F32": F32, "__name__": None,
+        **{f"default_{each}": value for each, value in op.defaults.items()},
+    }  # fmt: skip
+    lines = [
+        f"def exact({', '.join(head)}):",
+        f"    if {first}.__class__ is ndarray and {first}.dtype is F32: return kernel(np, {passed})",
+        f"    return by_dtype({passed})",
+    ]
+    return compiled(f"<{op.name} of arrays>", lines, space, "exact")
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
@@ -291,12 +320,10 @@ def record(
         return None
     conjugate = any([getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays)])
     node: Any = new(node_class(op, conjugate, in_place))
-    node.edges = tuple(
-        [
-            edge if rule is not None or index == 0 else None
-            for index, (edge, rule) in enumerate(zip(edges, op.rules, strict=True))
-        ]
-    )
+    if None in op.rules:
+        ruled = enumerate(zip(edges, op.rules, strict=True))
+        edges = [edge if rule is not None or index == 0 else None for index, (edge, rule) in ruled]
+    node.edges = tuple(edges)
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = where.caller()
@@ -325,16 +352,16 @@ def watched(
 
     ``outs``: Tensors, or arrays for those that nobody gets to see.
     """
-    if any(edge is not None for edge in edges):
-        outs = tuple(each if isinstance(each, Tensor) else wrap(each) for each in outs)
+    if edges.count(None) < len(edges):
+        outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
         record(op, tensors, arrays, params, outs, edges)
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
-    hooks = saving_hooks()
+    hooks, some = saving_hooks(), None in node.edges
     for each in op.saved():
-        if not any([node.edges[i] is not None for i in each.rules]):
+        if some and not any([node.edges[i] is not None for i in each.rules]):
             continue
         name = each.name
         if each.kind == "parameter":
@@ -358,8 +385,8 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                 raise RuntimeError(
                     f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
                 )
-            setattr(node, f"c_{name}", None if source is None else cell)  # None: an optional tensor not given
-            setattr(node, f"v_{name}", cell[0])
+            setattr(node, each.cell, None if source is None else cell)  # None: an optional tensor not given
+            setattr(node, each.seen, cell[0])
             if hooks is not None and isinstance(source, Tensor):
                 if each.kind == "result":
                     value = Packed.result(source, *hooks)
@@ -367,7 +394,7 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
                     value = Packed(at_place(value, [0, None], node.edges[each.index]), *hooks)
                 else:
                     value = Packed(source, *hooks)
-        setattr(node, f"s_{name}", value)
+        setattr(node, each.held, value)
     if hooks is not None:
         node.__class__ = packed_class(type(node))
 

@@ -236,7 +236,10 @@ def cross_entropy(
     """
     plain = reduction == "mean" and size_average is None and reduce is None
     how = reduction if plain else chosen(size_average, reduce, reduction)
-    if target._array.shape == input._array.shape:
+    x, places = input._array, target._array
+    if weight is None and not label_smoothing and x.ndim == 2 and places.ndim == 1 and places.dtype is choose.INT:
+        return _nll(log_softmax_block(input, 1), target, None, how, ignore_index)
+    if places.shape == x.shape:
         return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
     if label_smoothing > 0:
         return _smoothed(input, target, weight, how, ignore_index, label_smoothing)

@@ -292,7 +292,18 @@ def scalar_tensor(
     return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
 
 
-@surface(method=False)
+def _common_eye(n: Any, m: Any) -> Any:
+    """What :func:`eye` comes to for whole numbers."""
+    size = plain_size((n, n if m is None else m))
+    if size is None or not all(size):
+        return None
+    found = numpy.zeros(size, dtypes.default.floating.numpy)
+    columns = size[1]
+    found.reshape(-1)[: columns * columns : columns + 1] = 1
+    return found
+
+
+@surface(method=False, common=_common_eye)
 def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,

@@ -377,14 +377,18 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if not index.size:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    elif int(index.min()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    classes = int(index.max()) + 1 if num_classes == -1 else num_classes
-    if index.size and int(index.max()) >= classes:
+        largest = -1
+    else:
+        flat = index.reshape(-1)
+        if flat[flat.argmin()] < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = int(flat[flat.argmax()])
+    classes = largest + 1 if num_classes == -1 else num_classes
+    if largest >= classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     np = module_of(index)
     out = np.zeros((index.size, classes), np.int64)
-    out[np.arange(index.size), index.reshape(-1)] = 1
+    out.reshape(-1)[np.arange(0, out.size, classes) + index.reshape(-1)] = 1
     return wrap(out.reshape(*index.shape, classes))
 
 

@@ -49,7 +49,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=where.brief, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
-        **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if len(op.tensors) < 3},
+        **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if i == 0 or len(op.tensors) < 3},
     )  # fmt: skip
     for expression in filter(None, (op.inline, op.over)):
         space.update(*expression[2:])

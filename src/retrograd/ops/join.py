@@ -82,9 +82,9 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     node.edges, node.number = tuple(edges), next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     frame: Any = _getframe(2)
-    while where.MARK in frame.f_globals:
+    while frame is not None and where.MARK in frame.f_globals:
         frame = frame.f_back
-    node.code, node.instruction = frame.f_code, frame.f_lasti
+    node.code, node.instruction = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
     if anomaly.setting.enabled:
         anomaly.note(node)
     return result, node

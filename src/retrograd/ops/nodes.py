@@ -47,7 +47,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     slots: list[str] = []
     body: dict[str, Any] = {"__module__": "builtins", "operation": op}
     for each in kept:
-        slots += [f"s_{each.name}", f"c_{each.name}", f"v_{each.name}"] if _is_array(each) else [f"s_{each.name}"]
+        slots += [each.held, each.cell, each.seen] if _is_array(each) else [each.held]
     for each in every:
         if (shown := _shown(each)) is not None:
             body[f"_saved_{shown}"] = property(_saved_getter(op, each))
@@ -105,13 +105,13 @@ def _shown(each: Any) -> str | None:
 
 def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     def saved(node: Any) -> Any:
-        value = getattr(node, f"s_{each.name}", MISSING)
+        value = getattr(node, each.held, MISSING)
         if value is MISSING:
             return None  # no gradient needs it
         if not _is_array(each):
             return value
         if value is None:
-            if getattr(node, f"c_{each.name}", None) is not None:
+            if getattr(node, each.cell, None) is not None:
                 raise freed(node)
             return None
         return lift(node, each, value)
@@ -120,7 +120,7 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
 
 
 def _raw_getter(each: Any) -> Callable[[Any], Any]:
-    return lambda node: OfNode(node, each.name, lambda: lift(node, each, getattr(node, f"s_{each.name}")))
+    return lambda node: OfNode(node, each.name, lambda: lift(node, each, getattr(node, each.held)))
 
 
 def lift(node: Any, each: Any, value: Any) -> Any:
@@ -136,7 +136,7 @@ def lift(node: Any, each: Any, value: Any) -> Any:
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
-    cell, seen = getattr(node, f"c_{each.name}"), getattr(node, f"v_{each.name}")
+    cell, seen = getattr(node, each.cell), getattr(node, each.seen)
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
         raise stale(node, value, cell, seen, place)

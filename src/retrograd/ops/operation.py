@@ -49,12 +49,16 @@ MISSING: Any = _Missing()
 
 
 class Saved:
-    """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them."""
+    """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them.
 
-    __slots__ = ("constant", "index", "kind", "name", "rules")
+    ``held``, ``cell``, ``seen``: the node's attributes that have it, and of an array its count of versions and what that was.
+    """
+
+    __slots__ = ("cell", "constant", "held", "index", "kind", "name", "rules", "seen")
 
     def __init__(self, name: str, kind: str, index: int, constant: bool = False) -> None:
         self.name, self.kind, self.index = name, kind, index
+        self.held, self.cell, self.seen = f"s_{name}", f"c_{name}", f"v_{name}"
         self.constant = constant  # a result that has no gradient
         self.rules: list[int] = []  # the differentiable tensors whose rule needs it
 

@@ -365,7 +365,7 @@ def _fractional_maxima(
         return special.by_slices(_fractional_maxima, given, {})
     _check_samples(samples, batch, channels, rank)
     for axis, n, o, k in zip(("time", "height", "width")[3 - rank :], array.shape[-rank:], out, kernel, strict=True):
-        if o + k - 1 >= n:
+        if o + k - 1 >= n + (rank == 2):
             suffix = "_out" if rank == 3 else ""
             raise RuntimeError(f"{name}{suffix}(): pool {axis} {k} too large relative to input {axis} {n}")
     drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]

@@ -90,6 +90,8 @@ def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
+            if self.dtype is F32 and self.size + mat2.size < FEW:
+                return self.dot(mat2)
             return _product(np, self, mat2)
         except ValueError:  # told below
             pass

@@ -192,7 +192,8 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
-    return moving.rolled(np, self, shifts, dims)
+    found = few.rolled(self, shifts, dims)
+    return moving.rolled(np, self, shifts, dims) if found is None else found
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))

@@ -68,9 +68,9 @@ def operand_kinds(x: Tensor) -> tuple[Any, Any]:
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
 
-def check_divisor(np: Any, divisor: Any) -> None:
-    """Refuse to divide whole numbers by zero."""
-    if np.any(divisor == 0):
+def check_divisor(np: Any, dividend: Any, divisor: Any) -> None:
+    """Refuse to divide whole numbers by zero, if there are any."""
+    if np.any(divisor == 0) and np.size(dividend):
         raise RuntimeError("ZeroDivisionError")
 
 

@@ -1,7 +1,8 @@
 """Saved values that hooks have packed: the classes of nodes that unpack them, and what ``_raw_saved_…`` gives a user.
 
-A node that holds something packed is of a subclass of its class; its vjp makes a stand-in of the plain class that holds what
-the hooks give back, and runs that. So the vjps of plain nodes never look whether anything is packed.
+A node that holds something packed is of a subclass of its class. Its vjp lets the hooks give it back, whereupon it is a plain
+node; if it is needed again, a stand-in of the plain class holds that. So the vjps of plain nodes never look whether anything
+is packed.
 """
 
 from __future__ import annotations
@@ -46,13 +47,24 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
     """The vjp of a node that holds something packed."""
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-        found = getattr(_stand_in(node, slots), level)(grad, edges, keep)
-        if not keep:
-            for each in node.arrays:
-                setattr(node, f"s_{each.name}", None)
-        return found
+        if keep:
+            return getattr(_stand_in(node, slots), level)(grad, edges, keep)
+        # It is not needed again: unpacked, it is a plain node.
+        held = [getattr(node, each.held, None) for each in node.arrays]
+        _hold(node, [each.unpack()._array if each.__class__ is Packed else None for each in held])
+        node.__class__ = node.plain
+        return getattr(node, level)(grad, edges, keep)
 
     return vjp
+
+
+def _hold(node: Any, arrays: Sequence[Any]) -> None:
+    """Put what was unpacked (None: nothing was) in the place of what was packed."""
+    for each, array in zip(node.arrays, arrays, strict=True):
+        if array is not None:
+            setattr(node, each.held, array)
+            setattr(node, each.cell, [0, None])
+            setattr(node, each.seen, 0)
 
 
 def _stand_in(node: Any, slots: Sequence[Any]) -> Any:
@@ -63,12 +75,8 @@ def _stand_in(node: Any, slots: Sequence[Any]) -> Any:
             slot.__set__(twin, slot.__get__(node))
         except AttributeError:  # nothing lies there: no gradient needs it
             continue
-    for each in node.arrays:
-        value = getattr(twin, f"s_{each.name}", None)
-        if value.__class__ is Packed:
-            setattr(twin, f"s_{each.name}", value.unpack()._array)
-            setattr(twin, f"c_{each.name}", [0, None])
-            setattr(twin, f"v_{each.name}", 0)
+    held = [getattr(twin, each.held, None) for each in node.arrays]
+    _hold(twin, [each.unpack()._array if each.__class__ is Packed else None for each in held])
     twin.__dict__["place"] = node.place
     return twin
 

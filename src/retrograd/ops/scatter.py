@@ -14,7 +14,7 @@ from ..core.views import check_partial_overlap
 from ..core.where import warn
 from ..kernels import indexing
 from ..kernels.fast import LARGE, copied
-from ..kernels.picking import SOME, taken, taken_along, within
+from ..kernels.picking import SOME, fits, taken, taken_along, within
 from .calls import modify
 from .inner import expand
 from .interpret import Transformed
@@ -103,8 +103,14 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
 
 #: What needs no further checks, and is the most common.
 _PLAIN_GATHER = (
-    "index.dtype is INT and index.shape == self.shape and self.ndim and within(index, self.shape[dim])",
-    "taken_along(np, self, index, dim)", {"INT": numpy.dtype(numpy.int64), "within": within, "taken_along": taken_along},
+    "index.dtype is INT and (index.shape == self.shape or fits(index.shape, self.shape, dim)) and self.ndim and "
+    "within(index, self.shape[dim])",
+    "taken_along(np, self, index, dim)",
+    {"INT": numpy.dtype(numpy.int64), "within": within, "fits": fits, "taken_along": taken_along},
+)  # fmt: skip
+_PLAIN_SCATTER = (
+    "index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim and "
+    "within(index, self.shape[dim])", "kernel(np, self, index, src, dim)", {"INT": INT, "within": within},
 )  # fmt: skip
 
 
@@ -177,7 +183,9 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     return gather_block(input, index, _check_along("gather", input, dim, index))
 
 
-@op(name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True)
+@op(
+    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline=_PLAIN_SCATTER
+)  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
     return indexing.scatter(np, _own(np, self), index, src, dim)
@@ -199,7 +207,8 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 
 
 @op(
-    name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True
+    name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True,
+    inline=_PLAIN_SCATTER,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
@@ -262,7 +271,7 @@ def _scatter_reduce(
     return scatter_reduce_block, (input, index, src), (at, reduce, include_self)
 
 
-@surface()
+@surface(quick=scatter_src, guard="inline", operands=("input", "index", "src"))
 def scatter(
     input: Tensor,
     dim: int,
@@ -295,7 +304,7 @@ def scatter_(
     return modify(call.op, tensors, params)
 
 
-@surface()
+@surface(quick=scatter_add_block, guard="inline", operands=("input", "index", "src"))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
     return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))

@@ -387,7 +387,7 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 @surface(quick=squeeze_all)
-def squeeze(input: Tensor, dim: Any = None, *more: int) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
 
     >>> import retrograd as torch
@@ -396,7 +396,6 @@ def squeeze(input: Tensor, dim: Any = None, *more: int) -> Tensor:
     """
     if dim is None:
         return squeeze_all(input)
-    dim = (dim, *more) if more else dim
     if isinstance(dim, (tuple, list)):
         dims = tuple(dimension(each, input._array.ndim) for each in dim)
         if len(set(dims)) != len(dims):

@@ -1,0 +1,113 @@
+"""Cross-entropy of few rows and its gradient, a loop each.
+
+Recorded are log_softmax and nll_loss; to NumPy they are two dozen calls, which after a product of matrices, when nothing is
+in the cache any more, take as long as the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ..kernels.choose import INT
+from ..kernels.fast import LARGE, loops
+from ..ops.operation import OPS
+from ..ops.promote import F32, F64
+from .tape import Step, Value, Written
+
+
+def joined(steps: Sequence[Step]) -> list[Step]:
+    """Steps with what belongs to one cross-entropy, or to one gradient of it, as one step."""
+    maker = {value: step for step in steps for value in step.results}
+    readers: dict[Value, list[Step]] = {}
+    for step in steps:
+        for each in step.values():
+            readers.setdefault(each, []).append(step)
+    found: dict[Step, None] = {}
+    for step in steps:
+        before = maker.get(step.operands[0]) if step.operands and step.operands[0].__class__ is Value else None
+        made = None
+        if before is not None and (join := PAIRS.get((before.op.name, step.op.name))) is not None:
+            of_it = readers[before.results[0]]
+            if of_it[0] is step and (len(of_it) == 1 or join is _loss):
+                made = join(before, step)
+        if before is not None and made is not None:
+            del found[before]
+        found[made or step] = None
+    return list(found)
+
+
+def _usual(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
+    """Whether there is a loop for such a loss."""
+    return (
+        weight is None
+        and scores.dtype in (F32, F64)
+        and len(scores.shape) == 2
+        and dim in (1, -1)
+        and 0 < scores.size < LARGE
+        and target.__class__ is Value
+        and target.dtype == INT
+        and target.shape == scores.shape[:1]
+        and reduction in ("mean", "sum")
+        and not 0 <= ignore < scores.shape[1]
+    )
+
+
+def _loss(first: Step, second: Step) -> Step | None:
+    (scores,), (dim,) = first.operands, first.params
+    _, target, weight = second.operands
+    reduction, ignore = second.params
+    if not _usual(scores, target, weight, dim, reduction, ignore) or first.effect or second.effect:
+        return None
+    kernel = _loss_kernel(scores.dtype, reduction, ignore)
+    op = Written("likelihood", kernel)
+    return Step(op, (scores, target), (), (*first.results, *second.results), True, second.line)
+
+
+def _loss_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
+    kind, empty, loop = dtype.type, numpy.empty, loops("likelihood").likelihood
+    general, chosen = OPS["log_softmax_block"].kernel, OPS["nll_loss_block"].kernel
+
+    def likelihood(np: Any, scores: Any, target: Any) -> tuple[Any, Any, Any]:
+        logs = empty(scores.shape, dtype)
+        whole, known = loop(scores, target, logs)
+        if not known:  # a target that is ignored, or none of the classes
+            logs = general(np, scores, 1)
+            return logs, *chosen(np, logs, target, None, reduction, ignore)
+        rows = len(target)
+        return logs, kind(-whole / rows if reduction == "mean" else -whole), kind(rows)
+
+    return likelihood
+
+
+def _slope(first: Step, second: Step) -> Step | None:
+    g, target, weight, total = first.operands
+    shape, reduction, ignore = first.params
+    logs = second.operands[1]
+    (dim,) = second.params
+    if logs.__class__ is not Value or logs.shape != shape or not _usual(logs, target, weight, dim, reduction, ignore):
+        return None
+    op = Written("likelihood_slope", _slope_kernel(logs.dtype, reduction, ignore))
+    return Step(op, (g, target, total, logs), (), second.results, False, second.line)
+
+
+def _slope_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
+    empty, loop = numpy.empty, loops("likelihood").likelihood_slope
+    placed, general = OPS["nll_loss_backward"].kernel, OPS["log_softmax_backward_data"].kernel
+
+    def likelihood_slope(np: Any, g: Any, target: Any, total: Any, logs: Any) -> Any:
+        out = empty(logs.shape, dtype)
+        if loop(logs, target, (g / total if reduction == "mean" else g)[()], out):
+            return out
+        return general(np, placed(np, g, target, None, total, logs.shape, reduction, ignore), logs, 1)
+
+    return likelihood_slope
+
+
+#: What is joined, and how.
+PAIRS = {
+    ("log_softmax_block", "nll_loss_block"): _loss,
+    ("nll_loss_backward", "log_softmax_backward_data"): _slope,
+}

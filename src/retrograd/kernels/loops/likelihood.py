@@ -1,0 +1,45 @@
+"""The likelihood of classes given scores, and its slope, for few rows: on one thread."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+from .compile import loop_in_order
+from .scalars import decay, larger, like
+
+
+@loop_in_order
+def likelihood(x: Any, target: Any, logs: Any) -> Any:
+    """The logarithms of softmax row by row; the sum of those at ``target``, and whether every one is a class."""
+    whole, known = 0.0, True
+    for r in range(x.shape[0]):
+        here, into = x[r], logs[r]
+        top, total = here[0], like(here[0], 0)
+        for i in range(here.size):
+            top = larger(top, here[i])
+        for i in range(here.size):
+            total += decay(here[i] - top)
+        rest = log(total)
+        for i in range(here.size):
+            into[i] = (here[i] - top) - rest
+        if 0 <= target[r] < here.size:
+            whole += into[target[r]]
+        else:
+            known = False
+    return whole, known
+
+
+@loop_in_order
+def likelihood_slope(logs: Any, target: Any, share: Any, out: Any) -> Any:
+    """The slope of the scores, ``share`` being the loss's for each row; whether every target is a class."""
+    known = True
+    for r in range(logs.shape[0]):
+        here, into = logs[r], out[r]
+        for i in range(here.size):
+            into[i] = share * decay(here[i])
+        if 0 <= target[r] < here.size:
+            into[target[r]] -= share
+        else:
+            known = False
+    return known
