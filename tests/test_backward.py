@@ -289,6 +289,17 @@ def test_a_hook_sees_the_gradient_and_may_replace_it() -> None:
     assert x.grad.tolist() == [3.0, 3.0]
 
 
+def test_what_a_hook_of_a_leaf_kept_stays_as_it_was() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    seen: list[torch.Tensor] = []
+    x.register_hook(seen.append)
+    y = x + x  # the gradient is a sum, which would be the leaf's without a copy
+    y.backward(torch.ones(2), retain_graph=True)
+    y.backward(torch.ones(2))
+    assert [each.tolist() for each in seen] == [[2.0, 2.0], [2.0, 2.0]]
+    assert x.grad is not None and x.grad.tolist() == [4.0, 4.0]
+
+
 def test_hooks_run_in_the_order_of_registration() -> None:
     x = leaf(1)
     y = x * 1

@@ -125,3 +125,22 @@ def test_a_misspelt_argument_is_said_to_be_of_a_class_that_programs_know(place: 
         with pytest.raises(TypeError, match=r"^Conv2d\.__init__\(\) got an unexpected keyword argument 'kernal_size'"):
             torch.nn.Conv2d(3, 3, kernal_size=3)
         assert str(inspect.signature(torch.nn.TransformerEncoderLayer)).startswith("(d_model: int, nhead: int, ")
+
+
+@pytest.mark.parametrize("dim", [1, -2])
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "cumsum", "cumprod", "max", "min", "argmax", "sort", "argsort"]
+)
+def test_a_tensor_of_no_dimensions_has_only_0_and_minus_1(name: str, dim: int) -> None:
+    with pytest.raises(IndexError, match=rf"expected to be in range of \[-1, 0\], but got {dim}\)"):
+        getattr(torch.tensor(1.0), name)(dim)
+
+
+def test_of_one_number_no_two_are_picked_and_no_dimension_is_moved_twice() -> None:
+    x = torch.tensor(1.0)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        x.movedim(1, 0)
+    with pytest.raises(RuntimeError, match="repeated dim in `source`"):
+        x.movedim((0, 0), (0, 0))
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        x.topk(2)

@@ -212,3 +212,8 @@ def test_results_are_of_the_dtype_that_is_asked_for(kind):
         else:
             with pytest.raises(NotImplementedError, match="\"cumsum_out_cpu\" not implemented for 'Bool'"):
                 x.cumsum(0, dtype=kind)
+
+
+@pytest.mark.parametrize("x", [torch.tensor(3), torch.tensor(3.0), torch.tensor(3.0, dtype=torch.float64)])
+def test_logsumexp_of_one_number_is_that_number(x: torch.Tensor) -> None:
+    assert x.logsumexp(0).item() == x.logsumexp(-1, True).item() == 3.0

@@ -425,7 +425,7 @@ def _finish_leaf(
         hooked = _before(leaf.hooks, grad, record)
         if write and leaf.hooks.before:
             hooked = _before_node(leaf, (hooked,), record)[0]
-        owned = owned and hooked is grad
+        owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have kept what it saw
         grad = hooked
     if wanted is not None:
         if leaf not in wanted:

@@ -121,6 +121,7 @@ def _extreme_along(name: str, doc: str) -> Any:
         if self.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
         if self.ndim == 0:
+            dimension(dim, 0)
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -237,6 +238,7 @@ def _arg(name: str, what: str) -> None:
             index = first_extreme(np, self.reshape(-1), 0, name)
             return index.reshape((1,) * self.ndim) if keepdim else index
         if self.ndim == 0:
+            dimension(dim, 0)
             return np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim {dim} to have non-zero size.")

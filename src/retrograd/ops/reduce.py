@@ -668,7 +668,7 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
     """The index of the first along axes."""
-    return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes) + 1)])
+    return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
 
 
 logsumexp_block.derivative(

@@ -64,6 +64,7 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = wide(np, x)
     if not x.ndim:
+        dimension(dim, 0)
         return x.copy()
     if x.size >= LARGE and (found := large.running(x, dim, ufunc is np.multiply)) is not None:
         return found

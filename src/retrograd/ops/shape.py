@@ -563,8 +563,6 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions ``source`` moved to ``destination``, the others in their order."""
     ndim = input._array.ndim
-    if not ndim and ints(source) and len(ints(source)) == len(ints(destination)):
-        return alias(input)
     sources = [dimension(each, ndim) for each in ints(source)]
     targets = [dimension(each, ndim) for each in ints(destination)]
     if len(sources) != len(targets):
@@ -575,6 +573,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     for name, given, found in (("source", source, sources), ("destination", destination, targets)):
         if len(set(found)) != len(found):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(ints(given))})")
+    if not ndim and sources:
+        return alias(input)
     rest = iter(axis for axis in range(ndim) if axis not in sources)
     places = dict(zip(targets, sources, strict=True))
     order = tuple(places[axis] if axis in places else next(rest) for axis in range(ndim))

@@ -46,6 +46,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return found
     _check("softmax", self, dim)
     if not self.ndim:
+        dimension(dim, 0)
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
     if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
         return found
@@ -90,6 +91,7 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return found
     _check("log_softmax", self, dim)
     if not self.ndim:
+        dimension(dim, 0)
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
     if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
         return found

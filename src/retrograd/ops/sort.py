@@ -24,6 +24,7 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
+        dimension(dim, 0)
         return self.copy(), np.asarray(0)
     order = ordered(np, self, dim, descending)
     found = taken_along(np, self, order, dim)
@@ -98,9 +99,11 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     if self.dtype.kind == "b":
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if not self.ndim:
-        return self.copy(), np.asarray(0)
-    if not 0 <= k <= self.shape[dim]:
+        dimension(dim, 0)
+    if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError("selected index k out of range")
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
     if (found := few.topk(self, k, dim, largest)) is not None or (found := best(np, self, k, dim, largest)) is not None:
         return found
     order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
