@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.autograd import graph
+from retrograd.core.node import AccumulateGrad
 from tests.interrupted import everywhere
 
 
@@ -640,3 +641,15 @@ def test_a_nodes_hook_sees_gradients_in_the_shape_and_dtype_of_its_inputs() -> N
     y.grad_fn.register_hook(lambda ins, outs: seen.extend((tuple(each.shape), each.dtype) for each in ins))
     y.sum().backward()
     assert seen == [((2, 1), torch.float32), ((3,), torch.float64)]
+
+
+def test_hooks_of_leaves_that_are_gone_cost_nothing() -> None:
+    gc.collect()
+    before = AccumulateGrad.hooked
+    x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    x.register_hook(lambda grad: None)
+    graph.register_multi_grad_hook([y * 2], lambda grads: None)
+    assert AccumulateGrad.hooked
+    del x
+    gc.collect()
+    assert AccumulateGrad.hooked is before
