@@ -231,6 +231,19 @@ def test_in_place() -> None:
     assert x.grad.tolist() == [4, 2]
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
         AddOne.apply(leaf())
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        AddOne.apply(leaf([1.0, 2.0])[:1])
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_what_is_given_back_requires_no_gradient_where_nothing_is_recorded(mode: Any) -> None:
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    with mode():
+        same, modified = Itself.apply(x), AddOne.apply(y)
+    for each, given in ((same, x), (modified, y)):
+        assert not each.requires_grad and each.grad_fn is None and not each._is_view()
+        assert each.data_ptr() == given.data_ptr() and given.requires_grad
 
 
 def test_what_was_marked_dirty_must_be_returned() -> None:

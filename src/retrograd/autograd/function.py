@@ -477,21 +477,28 @@ def _check_dirty(ctx: Any, outs: list[Any]) -> None:
             )
 
 
+VIEW = "a view of a leaf Variable that requires grad is being"
+
+
 def _result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
     """One result, at its place in the graph if it has a gradient. ``given``: it is an argument, too."""
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
+        if modified:
+            bump(out)
+        if given and out.requires_grad:
+            return out.detach()
         if not given or modified:
             return out
         with no_grad():
             return alias(out)
     place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
     if modified:
-        if out._node.__class__ is AccumulateGrad:
-            raise RuntimeError(
-                f"a leaf Variable that requires grad has been used in an in-place operation.{recorded_at(ctx)} It is "
-                f"{made(out._node)}. Remedy: pass a clone."
-            )
+        for leaf, said in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
+            if leaf is not None and leaf._node.__class__ is AccumulateGrad:
+                raise RuntimeError(
+                    f"{said} used in an in-place operation.{recorded_at(ctx)} It is {made(leaf._node)}. Remedy: pass a clone."
+                )
         bump(out)
         rebase(out, place)
         return out
