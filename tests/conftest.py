@@ -9,7 +9,6 @@ import pytest
 
 import retrograd as torch
 from retrograd.core import engine, overriding
-from retrograd.core.node import AccumulateGrad
 
 os.environ["RETROGRAD_TRACEBACK"] = "full"  # those who read a failed test want to see where
 
@@ -27,5 +26,4 @@ def no_leaked_state() -> Iterator[None]:
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
     assert not engine.retain_last, "a test left the order of retaining changed"
     assert overriding.state() == (overriding.ALL, ()), "a test left a mode of torch.overrides"
-    AccumulateGrad.hooked = False  # a test's hooks on leaves: sweeps are to go their short ways again
     overriding.forget()  # a test's classes: functions are to be as they are without any

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-import sys
 import weakref
 from typing import Any
 
-import numpy
 import pytest
 
 import retrograd as torch
 from retrograd.autograd import graph
+from retrograd.core.node import AccumulateGrad
+from tests.interrupted import everywhere
 
 
 def leaf(*values: float) -> Any:
@@ -473,28 +473,8 @@ def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_wa
         x = torch.ones(3, requires_grad=True)
         torch.autograd.grad((x * x).exp().sum(), x, create_graph=create_graph)
 
-    def interrupting(frame: Any, event: str, argument: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise KeyboardInterrupt
-
-    sweep()
-    warned = numpy.geterr()
-    for begin in range(1, 1000):
-        left = begin
-        sys.settrace(interrupting)
-        try:
-            sweep()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        assert numpy.geterr() == warned, begin
-        assert torch.is_grad_enabled() and (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
-        if left > 0:
-            return
-    raise AssertionError("1000 functions were begun")
+    for begin in everywhere(sweep):
+        assert (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
 
 
 def test_a_hook_may_sweep_another_graph_and_its_own() -> None:
@@ -661,3 +641,15 @@ def test_a_nodes_hook_sees_gradients_in_the_shape_and_dtype_of_its_inputs() -> N
     y.grad_fn.register_hook(lambda ins, outs: seen.extend((tuple(each.shape), each.dtype) for each in ins))
     y.sum().backward()
     assert seen == [((2, 1), torch.float32), ((3,), torch.float64)]
+
+
+def test_hooks_of_leaves_that_are_gone_cost_nothing() -> None:
+    gc.collect()
+    before = AccumulateGrad.hooked
+    x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    x.register_hook(lambda grad: None)
+    graph.register_multi_grad_hook([y * 2], lambda grads: None)
+    assert AccumulateGrad.hooked
+    del x
+    gc.collect()
+    assert AccumulateGrad.hooked is before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -16,6 +15,7 @@ import retrograd as torch
 from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap
 from retrograd.ops.interpret import runs
 from retrograd.utils import _pytree
+from tests.interrupted import everywhere
 from tests.samples import FAMILIES, Sample, samples
 from tests.test_operations import golden
 from tests.transforms import EXPRESSIONS, outcome
@@ -302,27 +302,8 @@ def test_no_transformation_is_left_behind_by_an_interrupt_at_the_beginning_of_an
         else:
             (torch.func.grad(torch.sum) if name == "grad" else vmap(torch.sin))(x)
 
-    def interrupting(frame: Any, event: str, argument: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise KeyboardInterrupt
-
-    run()
-    warned = numpy.geterr()
-    for begin in range(1, 1000):
-        left = begin
-        sys.settrace(interrupting)
-        try:
-            run()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        assert not runs() and torch.is_grad_enabled() and numpy.geterr() == warned, begin
-        if left > 0:
-            return
-    raise AssertionError("1000 functions were begun")
+    for begin in everywhere(run):
+        assert not runs(), begin
 
 
 def test_slices_that_lie_in_one_memory_have_gradients_of_their_own() -> None:

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 import retrograd as torch
-from retrograd.core.node import AccumulateGrad
 from tests.wild import COUNT, program, run
 
 RECORDED = json.loads((Path(__file__).with_name("golden") / "wild.json").read_text(encoding="utf-8"))["programs"]
 
 
 @pytest.fixture(autouse=True)
-def retaining_last(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Gradients are retained after all hooks, as in PyTorch 2, and a sweep that fails has served leaves, as there: one
-    adds to leaves at its end only as long as no leaf has had a hook.
+def retaining_last() -> Iterator[None]:
+    """Gradients are retained after all hooks, as in PyTorch 2, and a sweep that fails has served leaves, as there: a sweep
+    adds to leaves at its end only where no leaf has a hook.
     """
-    monkeypatch.setattr(AccumulateGrad, "hooked", True)
+    hooked = torch.ones(1, requires_grad=True)
+    hooked.register_hook(lambda grad: None)
     torch.autograd.graph.set_retain_grad_last(True)
     yield
     torch.autograd.graph.set_retain_grad_last(False)

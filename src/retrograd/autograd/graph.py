@@ -13,7 +13,7 @@ import numpy
 
 from ..core import engine, packing
 from ..core.absent import absent, listed
-from ..core.node import AccumulateGrad, Handle, Output
+from ..core.node import AccumulateGrad, Handle, Output, plan_for
 from ..core.node import Node as RecordedNode
 from ..core.reasons import explained
 from ..core.tensor import REQUIRE, Tensor, at_place, wrap
@@ -93,10 +93,10 @@ def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str 
     tensors = tuple(tensors)
     if mode == "any":
         tensors = tuple(each for each in tensors if each.requires_grad)
-        hooks = [_first_of(fn)] * len(tensors)
-    else:
-        hooks = _all_of(fn, [_place(each) for each in tensors])
-    AccumulateGrad.hooked = True  # every sweep has to have a plan
+    places = [_place(each) for each in tensors]
+    hooks = [_first_of(fn)] * len(tensors) if mode == "any" else _all_of(fn, places)
+    for place in places:
+        plan_for(place)
     return MultiHandle(tuple(each.register_hook(hook) for each, hook in zip(tensors, hooks, strict=True)))
 
 

@@ -6,8 +6,8 @@ count dependencies is needed. The engine, and only the engine, fits a gradient t
 away, casts, drops imaginary parts) and adds up gradients that meet.
 
 Note [The order of leaves]. What arrives at leaves is added to ``grad`` when the sweep ends. Nobody can tell that from
-PyTorch's order, which serves a leaf as soon as its last gradient is there, but hooks on leaves: once any leaf has had
-one, a pass before the sweep counts what each leaf will get.
+PyTorch's order, which serves a leaf as soon as its last gradient is there, but hooks on leaves: while any leaf that has had
+one lives, a pass before the sweep counts what each leaf will get.
 """
 
 from __future__ import annotations

@@ -106,11 +106,27 @@ def hooks_of(place: Any) -> Hooks:
     if place.hooks is None:
         place.hooks = Hooks()
         if place.__class__ is AccumulateGrad:
-            AccumulateGrad.hooked = True
+            plan_for(place)
         elif place.__class__ is Output:  # these are run when the node is, which knows none of its results
             known = place.node.__dict__.setdefault("result_hooks", {})
             place.hooks = known.setdefault(place.position, place.hooks)
     return place.hooks
+
+
+#: The places that live and for whose sake every sweep has a plan.
+_planned: set[weakref.ref[Any]] = set()
+
+
+def plan_for(place: Any) -> None:
+    """Let sweeps have a plan as long as ``place`` lives: they take longer (see engine, Note [The order of leaves])."""
+    _planned.add(weakref.ref(place, _gone))
+    AccumulateGrad.hooked = True
+
+
+def _gone(reference: weakref.ref[Any]) -> None:
+    _planned.discard(reference)
+    if not _planned and AccumulateGrad.hooked is True:  # else a profiler has a reason of its own
+        AccumulateGrad.hooked = False
 
 
 class Node:
@@ -272,7 +288,7 @@ class AccumulateGrad:
         "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "number", "shape",
     )  # fmt: skip
     __module__ = "builtins"
-    hooked: ClassVar[bool] = False  # whether any leaf ever had a hook; see engine, Note [The order of leaves]
+    hooked: ClassVar[bool] = False  # whether any leaf that lives has had a hook; see `plan_for`
     next_functions: ClassVar[tuple[Any, ...]] = ()
     edges: ClassVar[tuple[Any, ...]] = ()
     lone: ClassVar[bool] = False

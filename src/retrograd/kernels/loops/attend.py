@@ -13,14 +13,14 @@ from typing import Any
 from numba import njit, prange
 
 from .blas import gemm
-from .compile import loop_of_sums
+from .compile import loop_of_sums, step_of_sums
 from .scalars import decay, larger, like
 
 #: Rows of a matrix that are turned round together: a line of the cache of float32.
 SIDE = 16
 
 
-@njit(inline="always")
+@step_of_sums
 def _turned(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
     """``out[c * rows + r] = x[at + r * lead + c]``: BLAS is slower if it has to do that, and would for each block."""
     for first in range(0, rows, SIDE):
@@ -31,7 +31,7 @@ def _turned(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> No
                 line[r] = part[r * lead]
 
 
-@njit(inline="always")
+@step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
     """``exp(scale * score - top)`` in place; their total, and ``top``."""
     top = row[0]
@@ -45,7 +45,7 @@ def _exponentials(row: Any, scale: Any) -> Any:
     return total, top * factor
 
 
-@njit(inline="always")
+@step_of_sums
 def _probabilities(row: Any, scale: Any, less: Any) -> None:
     """``exp(scale * score - less)`` in place."""
     factor = like(less, scale)
@@ -53,7 +53,7 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
         row[k] = decay(row[k] * factor - less)
 
 
-@njit(inline="always")
+@step_of_sums
 def _slopes(given: Any, chance: Any, scale: Any) -> None:
     """The gradients of a row of scores, of those of the probabilities; in their place.
 

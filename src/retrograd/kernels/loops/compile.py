@@ -129,3 +129,13 @@ class Waiting(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", Waiting())
+
+
+def step(function: Callable[..., Any]) -> Any:
+    """Compile what a loop does again and again apart from it: Numba compiles the bodies of loops twice."""
+    return njit(function, error_model="numpy", fastmath=set(EXACT))
+
+
+def step_of_sums(function: Callable[..., Any]) -> Any:
+    """The same for sums in any order."""
+    return njit(function, error_model="numpy", fastmath=set(SUMS))

@@ -21,7 +21,7 @@ from numba import njit, prange
 
 from .compile import loop
 from .tiles import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
-from .windows import _clear, _clear_edges, _seen, _shifted
+from .windows import _clear, _seen
 
 
 @njit
@@ -37,10 +37,6 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
             high = max(low, min(rows, (x.shape[2] - top - side + how[0] - 1) // how[0])) if first < last else low
             for k in range(lines.shape[2]):
                 line = lines[j, side, k]
-                if how[0] == 1 and how[1] == 1 and width == x.shape[3]:
-                    _shifted(x[n, c + k].reshape(area), top * width + start, line[: rows * width])
-                    _clear_edges(line[: rows * width], width, start)
-                    continue
                 begin = (n * x.shape[1] + c + k) * area + (top + side) * x.shape[3] + first * how[1] + start
                 lead = how[0] * x.shape[3]
                 at, to, count = begin + low * lead, low * width + first, last - first
@@ -156,7 +152,7 @@ def weight(
     jobs, used = x.shape[0] * groups * pieces, kernel[1] * how[0] * channels * plane
     for part in prange(parts):
         space = room[part]
-        w[part] = 0
+        _clear(made[part * (w.size // parts) : (part + 1) * (w.size // parts)])
         lines = space[:used].reshape(kernel[1], how[0], channels, plane)
         for job in range(part * jobs // parts, (part + 1) * jobs // parts):
             n, g, first = job // (groups * pieces), job // pieces % groups, job % pieces * some

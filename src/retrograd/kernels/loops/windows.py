@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numba import njit, prange
 
-from .compile import loop, loop_of_sums
+from .compile import loop, loop_of_sums, step, step_of_sums
 from .scalars import like
 from .tiles import move_rows
 
@@ -29,35 +29,15 @@ def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
 
 
 @njit
+def _fill(row: Any, value: Any) -> None:
+    for k in range(row.size):  # row[:] = value takes longer for a short one, and long to compile
+        row[k] = value
+
+
+@njit
 def _clear(row: Any) -> None:
-    for k in range(row.size):  # row[:] = 0 takes longer for a short one
+    for k in range(row.size):
         row[k] = 0
-
-
-# Note [Shifted images]. With stride 1 and padding such that images keep their width, what a place of the kernel sees of an
-# image is the image itself, all rows as one line, moved by some elements; only in the columns at the edge, where the end
-# of one row would be seen in the next, there must be zeros.
-
-
-@njit
-def _clear_edges(line: Any, width: Any, start: Any) -> None:
-    """Zeros in the columns from which, moved on by ``start``, another row would be reached."""
-    first, last = (0, -start) if start < 0 else (max(width - start, 0), width)
-    for at in range(0, line.size, width):
-        for q in range(first, min(last, width)):
-            line[at + q] = 0
-
-
-@njit
-def _shifted(image: Any, shift: Any, line: Any) -> None:
-    """``line[k] = image[k + shift]``, zero outside."""
-    first = min(max(0, -shift), line.size)
-    last = max(first, min(line.size, image.size - shift))
-    line[:first] = 0
-    part, seen = line[first:last], image[first + shift :]
-    for k in range(part.size):
-        part[k] = seen[k]
-    line[last:] = 0
 
 
 # -- Convolution without products of matrices ------------------------------------------------------------------------
@@ -136,12 +116,12 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
     length, used = (y.shape[2] - 1) * width + y.shape[3], kept * how[0] * how[1] * height * width
     for part in prange(parts):
         flats, line = room[part, :used].reshape(kept, how[0] * how[1], height * width), room[part, used : used + length]
-        room[part, :used] = 0
+        _clear(room[part, :used])
         last = -1
         for job in range(part * jobs // parts, (part + 1) * jobs // parts):
             n, o = job // outputs, job % outputs
             same, last = last == job // share and kept == single, job // share
-            line[:] = bias[o]
+            _fill(line, bias[o])
             for c in range(single):
                 flat = flats[c % kept]
                 if not same:
@@ -151,7 +131,7 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
             move_rows(line, 0, width, y[n, o].reshape(y.shape[2] * y.shape[3]), 0, y.shape[3], y.shape[2], y.shape[3])
 
 
-@njit(inline="always")
+@step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
     """Add what a row of the kernel sees: three of its places at once."""
     j, wide, length = 0, weights.size, line.size
@@ -179,10 +159,10 @@ def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
     length, used = (y.shape[2] - 1) * width + y.shape[3], how[0] * how[1] * height * width
     for part in prange(parts):
         flat, line = room[part, :used].reshape(how[0] * how[1], height * width), room[part, used : used + length]
-        line[:] = 0
+        _clear(line)
         for job in range(part * jobs // parts, (part + 1) * jobs // parts):
             n, c = job // channels, job % channels
-            room[part, :used] = 0
+            _clear(room[part, :used])
             for o in range(c // single * share, (c // single + 1) * share):
                 _lay_out_rows(y[n, o], width, line)
                 for i in range(tall):
@@ -205,7 +185,7 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
     length, used = (y.shape[2] - 1) * width + y.shape[3], how[0] * how[1] * height * width
     for part in prange(parts):
         flat, line = room[part, :used].reshape(how[0] * how[1], height * width), room[part, used : used + length]
-        room[part, : used + length] = 0
+        _clear(room[part, : used + length])
         for job in range(part * jobs // parts, (part + 1) * jobs // parts):
             n, c = job // x.shape[1], job % x.shape[1]
             _lay_out(x[n, c], how, width, flat)
@@ -215,7 +195,7 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
                     _add_products(w[part, o, c % single, i], i, how, width, flat, line)
 
 
-@njit(inline="always")
+@step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
     """Add the sums of products of ``line`` with what a row of the kernel sees: three of its places at once."""
     j, wide, zero = 0, totals.size, like(line[0], 0)
