@@ -312,3 +312,8 @@ def test_targets_that_are_all_ignored_leave_gradients_of_zero(shape: tuple[int, 
     loss.backward()
     assert math.isnan(loss.item()) == (reduction == "mean")
     assert x.grad is not None and not x.grad.any()
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_the_mean_cross_entropy_of_no_chances_is_nan(shape: tuple[int, ...]) -> None:
+    assert math.isnan(torch.nn.functional.cross_entropy(torch.zeros(shape), torch.zeros(shape)).item())

@@ -307,7 +307,7 @@ def _probabilities(
         each = each * view(weight, [-1 if axis == at else 1 for axis in range(input.ndim)])
     if how == "none":
         return neg(sum(each, at))
-    return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / classes)
+    return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / (classes or 1))
 
 
 @slicewise
