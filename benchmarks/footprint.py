@@ -78,7 +78,7 @@ def _folder_size(folder: Path) -> int:
     return sum(
         path.stat().st_size
         for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
+        if path.is_file() and not path.is_symlink() and path.parent.name != "__pycache__"  # nor compiled loops
     )
 
 
