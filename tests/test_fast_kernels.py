@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import numpy
@@ -22,7 +21,7 @@ import retrograd as torch
 from retrograd.core import threads
 from retrograd.kernels import fast, products
 
-compiled = pytest.mark.skipif(find_spec("numba") is None, reason="needs Numba")
+compiled = pytest.mark.skipif(not fast.available(), reason="needs Numba")
 SIZE = 200  # 40,000 elements: enough for loops
 UNIT = 2.0**-24
 
