@@ -228,34 +228,24 @@ def grad_by_inner(torch: Any) -> Callable[[], Any]:
     return run
 
 
-def hooked(torch: Any) -> Callable[[], Any]:
-    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+def marked(mark: Callable[[Any], Any]) -> Callable[[Any], Callable[[], Any]]:
+    """A chain, to each tensor of which something is done."""
 
-    def run() -> Any:
-        z = x
-        for _ in range(200):
-            z = z * y
-            z.register_hook(lambda grad: None)
-        x.grad = None
-        z.backward(y)
-        return x.grad
+    def make(torch: Any) -> Callable[[], Any]:
+        x, y = torch.ones(8, requires_grad=True), torch.ones(8)
 
-    return run
+        def run() -> Any:
+            z = x
+            for _ in range(200):
+                z = z * y
+                mark(z)
+            x.grad = None
+            z.backward(y)
+            return x.grad
 
+        return run
 
-def retained(torch: Any) -> Callable[[], Any]:
-    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
-
-    def run() -> Any:
-        z = x
-        for _ in range(200):
-            z = z * y
-            z.retain_grad()
-        x.grad = None
-        z.backward(y)
-        return x.grad
-
-    return run
+    return make
 
 
 def accumulated(torch: Any) -> Callable[[], Any]:
@@ -382,8 +372,8 @@ def again() -> Iterator[Row]:
     yield Row("autograd.grad by a leaf", grad_by_leaf, 1.0)
     yield Row("autograd.grad by 20 leaves", grad_by_leaves, 1.0)
     yield Row("autograd.grad by what is inside", grad_by_inner, 1.0)
-    yield Row("chain of 200, each with a hook", hooked, 1.0, 200)
-    yield Row("chain of 200, each gradient retained", retained, 1.0, 200)
+    yield Row("chain of 200, each with a hook", marked(lambda z: z.register_hook(lambda grad: None)), 1.0, 200)
+    yield Row("chain of 200, each gradient retained", marked(lambda z: z.retain_grad()), 1.0, 200)
     yield Row("a hook after accumulation on 20 leaves", accumulated, 1.0)
     yield Row("chain of 100 of a function of one's own", own_function, 1.0, 100)
     yield Row("chain of 50 saved through hooks", saved_through_hooks, 1.0, 50)

@@ -267,12 +267,6 @@ def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
     return inputs
 
 
-def _lifted(grad: Any) -> Tensor:
-    if isinstance(grad, Tensor):
-        return grad
-    return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
-
-
 def grad(
     outputs: Any,
     inputs: Any,
@@ -369,7 +363,7 @@ def _gradients_of(
         if place.leaf is nobody:
             found = None
         if found is not None:
-            results.append(found if create_graph else _lifted(found))
+            results.append(found if create_graph else engine.lifted(found))
         elif materialize_grads:
             results.append(graph.zeros_at(place, create_graph))
         elif allow_unused:

@@ -12,11 +12,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy
-
 from ..core import anomaly, where
 from ..core.absent import absent, listed
 from ..core.devices import module_of
+from ..core.engine import lifted
 from ..core.modes import no_grad, put_back, recording, set_recording
 from ..core.node import AccumulateGrad, Node, Output, next_number
 from ..core.packing import Packed, saving_hooks
@@ -79,10 +78,6 @@ class _SavedPacked:
         if self.position is not None:
             place = node if node.single else Output(node, self.position, array.shape, array.dtype)
         return found if place is None or array.dtype.kind not in "fcV" else at_place(array, [0, None], place)
-
-
-def _lifted(grad: Any) -> Tensor:
-    return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
 class _RawSaved(SavedTensor):
@@ -196,7 +191,7 @@ class BackwardCFunction(FunctionCtx, Node):
         return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        grads = [None if each is None else _lifted(each) for each in ((grad,) if self.single else grad)]
+        grads = [lifted(each) for each in ((grad,) if self.single else grad)]
         found = [None if each is None else each._array for each in self._called(grads, edges)]
         if not keep:
             self._release()

@@ -39,7 +39,7 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
     wanted: dict[Any, Any] = {place: None for place in places if place is not None}
     if roots and wanted:
         engine.sweep(roots, keep, tensors, wanted, write=False, silent=tensors and not record)
-    return [_tensor(wanted.get(place)) for place in places]
+    return [engine.lifted(wanted.get(place)) for place in places]
 
 
 def _first(out: Tensor, grad: Any, tensors: bool) -> Any:
@@ -47,10 +47,6 @@ def _first(out: Tensor, grad: Any, tensors: bool) -> Any:
         ones = module_of(out._array).ones(out._array.shape, out._array.dtype)
         return wrap(ones) if tensors else ones
     return grad if tensors else grad._array
-
-
-def _tensor(grad: Any) -> Any:
-    return engine._as_tensor(grad)
 
 
 programs.append(solve)

@@ -126,15 +126,8 @@ def _sweep(
     place = None
     if len(roots) == 1 and plan is None and roots[0][0].__class__ is not AccumulateGrad:
         ((place, grad),) = roots
-    for root, first in roots if place is None else ():
-        if root in pending:
-            pending[root] = pending[root] + first
-        elif flow is None or root in flow:
-            pending[root] = first
-            if root.__class__ is AccumulateGrad:
-                leaves[root] = None
-            else:
-                heappush(heap, (root.number, root))
+    else:
+        _enter(roots, flow, pending, leaves, heap)
     while True:
         if place is None:
             if not heap:
@@ -210,6 +203,21 @@ def _sweep(
         grads = arrived = array = None
     for leaf in leaves:
         _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+
+
+def _enter(
+    roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
+) -> None:
+    """Let the gradients with which a sweep begins wait at their places."""
+    for place, grad in roots:
+        if place in pending:
+            pending[place] = pending[place] + grad
+        elif flow is None or place in flow:
+            pending[place] = grad
+            if place.__class__ is AccumulateGrad:
+                leaves[place] = None
+            else:
+                heappush(heap, (place.number, place))
 
 
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -443,7 +451,7 @@ def _finish_leaf(
                 _check_hook(hook, result, leaf.variable)
                 raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
-            hook((), (_as_tensor(grad),))
+            hook((), (lifted(grad),))
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
@@ -557,9 +565,9 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     if place.lone and place.operands > 1:
         sent = place.spread(sent)
     elif len(place.edges) == 1:
-        return _as_tensor(sent)
+        return lifted(sent)
     listed = place.listed or range(len(sent))
-    return _as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([_as_tensor(sent[index]) for index in listed])
+    return lifted(sent[listed[0]]) if len(listed) == 1 else tuple([lifted(sent[index]) for index in listed])
 
 
 Node.run = staticmethod(run_one)
@@ -568,7 +576,8 @@ Node.run = staticmethod(run_one)
 # --- Hooks ----------------------------------------------------------------------------------------------------------
 
 
-def _as_tensor(grad: Any) -> Any:
+def lifted(grad: Any) -> Any:
+    """A gradient as hooks and users see it: a Tensor (None where there is none)."""
     if grad is None or isinstance(grad, Tensor):
         return grad
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
@@ -584,7 +593,7 @@ def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
     if retain_last and hooks.retaining is not None:
         ordered.sort(key=lambda item: item[0] == hooks.retaining)
     for _, hook in ordered:
-        shown = _as_tensor(grad)
+        shown = lifted(grad)
         if hook.__class__ is Retain:
             if shown is not None:
                 hook(shown)
@@ -598,7 +607,7 @@ def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
 
 def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     for hook in list(node.hooks.before.values()):
-        shown = tuple(map(_as_tensor, grads))
+        shown = tuple(map(lifted, grads))
         result = hook(shown)
         if result is not None:
             grads = _checked(hook, result, shown, record)
@@ -607,7 +616,7 @@ def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, 
 
 def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
-    outputs = tuple(map(_as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
+    outputs = tuple(map(lifted, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
     fitted = tuple(
         each if each is None or edge is None else fit(each, edge, node)
@@ -616,7 +625,7 @@ def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     inputs = list(node.spread(fitted[0]) if node.lone else fitted)
     listed = node.listed or range(len(inputs))
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        shown = tuple([_as_tensor(inputs[index]) for index in listed])
+        shown = tuple([lifted(inputs[index]) for index in listed])
         result = hook(shown, outputs)
         if result is not None:
             for index, each in zip(listed, _checked(hook, result, shown, record), strict=True):
