@@ -63,7 +63,7 @@ class Process:
     """An engine at work in its process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments.
 
     ``first``: the library that is imported before anything else is, so that it finds NumPy's threads as it has them in a
-    program that begins with it (``retrograd/core/waiting.py``).
+    program that begins with it (``retrograd/runtime/blas_spin.py``).
     """
 
     def __init__(self, first: str, module: str, *arguments: str) -> None:

@@ -16,7 +16,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.core.where import brief
+from retrograd.runtime.user_frame import brief
 from tests.errors import agrees, calls, failure, inputs
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "golden/errors.json").read_text(encoding="utf-8"))

@@ -18,8 +18,8 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.core import threads
 from retrograd.kernels import fast, products
+from retrograd.runtime import blas_threads
 
 compiled = pytest.mark.skipif(not fast.available(), reason="needs Numba")
 SIZE = 200  # 40,000 elements: enough for loops
@@ -345,7 +345,7 @@ print(waiting.SHORT, threads.sleep_soon())
 
 
 @compiled
-@pytest.mark.skipif(not threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
+@pytest.mark.skipif(not blas_threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
 def test_numpys_threads_sleep_soon_even_if_numpy_was_imported_before() -> None:
     """Unless another thread may be amidst a product, or somebody has said how long they are to wait."""
     waits = "threading.Event().wait(0.3)"

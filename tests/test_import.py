@@ -59,7 +59,7 @@ def test_what_comes_later_is_ours_and_quiet(first: str) -> None:
     program = f"""
 import sys, retrograd as torch
 {first}
-from retrograd.core.quiet import COMPUTING, Quiet
+from retrograd.runtime.fp_warnings import COMPUTING, Quiet
 ours = {{name: module for name, module in sys.modules.items() if name.startswith("retrograd.")}}
 print([name for name, module in ours.items() if "__retrograd__" not in vars(module)])
 print([name for name, module in ours.items() if name.startswith(COMPUTING) and type(module) is not Quiet])

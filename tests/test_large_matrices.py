@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.core import threads
+from retrograd.runtime import blas_threads
 
 KINDS = [numpy.float32, numpy.float64, numpy.complex64, numpy.complex128]
 #: Rows: LAPACK's way for one matrix, and right sides that are shared out.
@@ -20,10 +20,10 @@ SIZES = [40, 300]
 def count(request: Any) -> Iterator[None]:
     """With one thread and with two: only with more are right sides shared out."""
     before = torch.get_num_threads()
-    if list(threads._controls()):
+    if list(blas_threads._controls()):
         torch.set_num_threads(request.param)
     yield
-    if list(threads._controls()):
+    if list(blas_threads._controls()):
         torch.set_num_threads(before)
 
 

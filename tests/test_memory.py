@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core import heap
+from retrograd.runtime import malloc
 
 PRELUDE = """
 import retrograd as torch
@@ -25,7 +25,7 @@ def held(what="VmRSS"):
 
 def printed(program: str, **environment: str) -> list[float]:
     """The numbers that a program prints, run in a process of its own."""
-    source = str(Path(heap.__file__).parents[2])
+    source = str(Path(malloc.__file__).parents[2])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "RETROGRAD_"))}
     found = subprocess.run(
         [sys.executable, "-c", PRELUDE + program],
@@ -34,7 +34,7 @@ def printed(program: str, **environment: str) -> list[float]:
     return [float(each) for each in found.stdout.split()]
 
 
-on_glibc = pytest.mark.skipif(heap.glibc() is None, reason="nothing is kept with this C library")
+on_glibc = pytest.mark.skipif(malloc.glibc() is None, reason="nothing is kept with this C library")
 
 LARGE_AND_FREED = """
 x = torch.ones(10**6)
@@ -68,14 +68,14 @@ def test_how_much_is_kept_is_bounded() -> None:
 @on_glibc
 def test_what_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RETROGRAD_POOL", raising=False)
-    assert 0 < heap.bound() <= heap.MOST
-    for said, bytes_kept in (("0", 0), ("100", 10**8), ("99999", heap.MOST), ("much", heap.bound())):
+    assert 0 < malloc.bound() <= malloc.MOST
+    for said, bytes_kept in (("0", 0), ("100", 10**8), ("99999", malloc.MOST), ("much", malloc.bound())):
         monkeypatch.setenv("RETROGRAD_POOL", said)
-        assert heap.bound() == bytes_kept
+        assert malloc.bound() == bytes_kept
 
 
 def test_only_a_large_array_sets_anything() -> None:
-    settings = "from retrograd.core.heap import keep; print(keep.cache_info().currsize)\n"
+    settings = "from retrograd.runtime.malloc import keep; print(keep.cache_info().currsize)\n"
     assert printed(f"torch.ones(3) + 1\n{settings}torch.ones(10**6) + 1\n{settings}") == [0, 1]
 
 

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core import engine, threads
+from retrograd.core import engine
+from retrograd.runtime import blas_threads
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     before, variable = torch.get_num_threads(), os.environ.get("OPENBLAS_NUM_THREADS")
     yield
-    if list(threads._controls()):
+    if list(blas_threads._controls()):
         torch.set_num_threads(before)
     os.environ.pop("OPENBLAS_NUM_THREADS", None)
     if variable is not None:
@@ -26,7 +27,7 @@ def as_before() -> Iterator[None]:
 
 
 def test_the_number_of_threads_is_what_the_library_says() -> None:
-    if not list(threads._controls()):
+    if not list(blas_threads._controls()):
         pytest.skip("the library under NumPy can not be told")
     import scipy.linalg  # brings another copy of the library
 
@@ -34,7 +35,7 @@ def test_the_number_of_threads_is_what_the_library_says() -> None:
     for count in (1, 2):
         torch.set_num_threads(count)
         assert torch.get_num_threads() == count
-        assert [ask() for ask, _ in threads._controls()] == [count] * len(list(threads._controls()))
+        assert [ask() for ask, _ in blas_threads._controls()] == [count] * len(list(blas_threads._controls()))
     assert (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item() == 64.0
 
 
@@ -55,7 +56,7 @@ def test_what_is_no_number_of_threads(name: str, count: Any, text: str) -> None:
 
 
 def test_a_library_that_can_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_controls", lambda: iter(()))
+    monkeypatch.setattr(blas_threads, "_controls", lambda: iter(()))
     monkeypatch.delenv("VECLIB_MAXIMUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert torch.get_num_threads() == 3

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core.where import MARK
+from retrograd.runtime.user_frame import MARK
 from tests.errors import SOURCES, calls, failure, inputs
 
 # The whole list would do, but for what leaves the package by way of another library.

@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.core.quiet import COMPUTING
+from retrograd.runtime.fp_warnings import COMPUTING
 
 NOTHING, HUGE, MIXED = torch.zeros(2, 3), torch.full((3, 3), 3e38), torch.tensor([torch.inf, -torch.inf, torch.nan])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy
 
-from .core import threads
+from .runtime import blas_threads
 from .version import OWN, PYTORCH
 
 
@@ -23,6 +23,6 @@ def show() -> str:
 def parallel_info() -> str:
     """How many threads calculate."""
     return (
-        f"retrograd/Parallel:\n\tget_num_threads() : {threads.get_num_threads()}\n"
-        f"\tget_num_interop_threads() : {threads.get_num_interop_threads()}\n"
+        f"retrograd/Parallel:\n\tget_num_threads() : {blas_threads.get_num_threads()}\n"
+        f"\tget_num_interop_threads() : {blas_threads.get_num_interop_threads()}\n"
     )

@@ -6,7 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
-from .core import waiting as _waiting  # isort: skip - before NumPy is imported
+from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
 from . import _C as _C
 from . import autograd
 from .core import absent as _absent
@@ -36,18 +36,13 @@ from .core.tensor import (
     preserve_format,
     strided,
 )
-from .core.threads import (
-    get_num_interop_threads,
-    get_num_threads,
-    set_num_interop_threads,
-    set_num_threads,
-)
 from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
 from .ops import table as _table
 from .ops.memory import UntypedStorage
 from .ops.random import Generator, default_generator
+from .runtime.blas_threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .version import __version__
 
 if _typing.TYPE_CHECKING:
@@ -85,8 +80,8 @@ if _typing.TYPE_CHECKING:
     )
     from .amp import GradScaler, autocast
     from .compiler import compile
-    from .core.heap import empty_cache
     from .func import vmap
+    from .runtime.malloc import empty_cache
     from .serialization import load, save
     from .settings import *
     from .streams import Event, Stream
@@ -109,7 +104,7 @@ bool = _dtypes.bool_
 #: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
 _COMING = {
     "compiler": ("compile",),
-    "core.heap": ("empty_cache",),
+    "runtime.malloc": ("empty_cache",),
     "amp": ("GradScaler", "autocast"),
     "amp.autocast_mode": (
         "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",

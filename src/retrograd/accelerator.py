@@ -7,7 +7,7 @@ from typing import Any
 from . import cuda
 from .core import devices, dtypes
 from .core.absent import absent, listed
-from .core.where import warn
+from .runtime.user_frame import warn
 
 
 def is_available() -> bool:

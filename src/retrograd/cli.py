@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import retrograd
-from retrograd import program
 from retrograd.core import absent
 from retrograd.version import OWN
+
+from . import program
 
 USAGE = """\
 usage: retrograd COMMAND ...

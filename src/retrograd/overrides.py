@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from .core import overriding
 from .core.absent import absent, listed
 from .core.tensor import Tensor
-from .core.where import warn
 from .nn import functional as _functional
 from .ops import overridden
 from .ops.overridden import Overridable
+from .runtime.user_frame import warn
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 
-from retrograd import shim
 from retrograd.core import absent
+
+from . import shim
 
 
 class CannotStart(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 from .core import devices
 from .core.kinds import kind_of
-from .core.where import warn
+from .runtime.user_frame import warn
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG = {"default": 0, "warn": 1, "error": 2}

@@ -12,7 +12,8 @@ if PARENT not in sys.path:
     sys.path.append(PARENT)
 
 import retrograd  # noqa: E402 - found on the path that was just completed
-from retrograd import shim  # noqa: E402 - the same
+
+from .. import shim  # noqa: E402 - the same
 
 shim.installed().__enter__()
 sys.modules["torch"] = retrograd

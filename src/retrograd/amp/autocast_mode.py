@@ -20,9 +20,9 @@ from ..core.dtypes import dtype, float32, float64
 from ..core.kinds import kind_of
 from ..core.modes import recording
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..nn import functional
 from ..ops.table import FUNCTIONS, METHODS
+from ..runtime.user_frame import warn
 from .redirect import Detour, Detours, behind
 
 #: What PyTorch calculates in the short dtype …

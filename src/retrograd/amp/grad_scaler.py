@@ -13,9 +13,9 @@ from ..core.absent import absent, listed
 from ..core.borrowed import Borrowed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.compare import isfinite
 from ..ops.create import full
+from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):

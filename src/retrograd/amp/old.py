@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import amp
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 
 def told(device: str, name: str, new: str) -> None:

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..core import where
 from ..ops.generate import specialise
 from ..ops.nodes import UNWRITTEN
+from ..runtime import user_frame
 
 
 class Detour:
@@ -56,7 +56,7 @@ def _code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> Co
     text = [f"def around({cells}):", "    def called(*args, **kwargs):", f"        return {name}(args, kwargs)"]
     if cells:
         text.insert(2, f"        if 0: {cells}")
-    space: dict[str, Any] = {where.MARK: True}
+    space: dict[str, Any] = {user_frame.MARK: True}
     exec(compile("\n".join([*text, "    return called"]), f"<{own.co_name}>", "exec"), space)
     made: CodeType = space["around"](*own.co_freevars).__code__
     return made.replace(co_name=own.co_name, co_qualname=own.co_qualname)

@@ -24,10 +24,10 @@ from ..core.node import AccumulateGrad, nobody
 from ..core.reasons import explained, made
 from ..core.tensor import Tensor, wrap
 from ..core.timed import timed
-from ..core.where import brief, warn
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from ..ops.saved import SavedTensor  # noqa: F401 - likewise
+from ..runtime.user_frame import brief, warn
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function

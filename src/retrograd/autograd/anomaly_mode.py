@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.absent import absent, listed
 from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 
 class set_detect_anomaly:

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..core import anomaly, where
+from ..core import anomaly
 from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.engine import lifted
@@ -24,11 +24,12 @@ from ..core.reasons import recorded as recorded_at
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.timed import timed
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
-from ..core.where import warn
 from ..ops.calls import INFERENCE_SAVED, NO_INFERENCE
 from ..ops.interpret import Transformed, innermost, runs
 from ..ops.saved import FREED, SavedTensor
 from ..ops.shape import alias
+from ..runtime import user_frame
+from ..runtime.user_frame import warn
 
 
 class _SavedResult:
@@ -370,7 +371,7 @@ class Function(metaclass=FunctionMeta):
         ctx.operands_at, ctx.edges, ctx.arguments = tuple(places), tuple(places.values()), len(args)
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
         ctx.number, ctx.hooks = next_number(), None
-        ctx.code, ctx.instruction = where.caller()
+        ctx.code, ctx.instruction = user_frame.caller()
         if anomaly.setting.enabled:
             anomaly.note(ctx)
         before = recording()
@@ -544,7 +545,7 @@ def _delayed(output: Any, function: Any) -> Any:
     out, node = output.detach(), _DelayedError()
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = out._array.shape, out._array.dtype
-    node.code, node.instruction = where.caller()
+    node.code, node.instruction = user_frame.caller()
     node.function = function
     out._node = node
     return out

@@ -17,9 +17,9 @@ from .. import autograd
 from ..core.absent import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64, promote_types
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.random import Generator
 from ..ops.table import FUNCTIONS
+from ..runtime.user_frame import warn
 from .function import Function
 
 F: Any = SimpleNamespace(**FUNCTIONS)

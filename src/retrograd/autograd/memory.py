@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.node import AccumulateGrad, Node, next_number
 from ..core.tensor import memory_of
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .explaining import bytes_of, count, size
 from .reading import Line, Step, kept_by, line_of, names_around, operation_of, read, tensors_in, user_frame
 

@@ -14,8 +14,9 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any, Self, TypeVar
 
-from ..core import devices, dtypes, where
+from ..core import devices, dtypes
 from ..core.absent import absent, listed
+from ..runtime import user_frame
 from . import timing
 from .event_names import arguments_of
 from .operation_counts import flops_of
@@ -132,16 +133,16 @@ class profile:
     ) -> None:
         self.enabled = enabled
         if use_cuda:
-            where.warn(
+            user_frame.warn(
                 "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
                 FutureWarning,
             )
             use_device = "cuda"
         if use_device not in (None, "cuda"):
-            where.warn(f"The {use_device} is not a valid device option.")
+            user_frame.warn(f"The {use_device} is not a valid device option.")
             use_device = None
         if use_device == "cuda" and devices.gpu_count() == 0:
-            where.warn("CUDA is not available, disabling CUDA profiling")
+            user_frame.warn("CUDA is not available, disabling CUDA profiling")
             use_device, use_cuda = None, False
         self.use_cuda, self.use_device, self.use_cpu = use_cuda, use_device, use_cpu
         self.record_shapes, self.with_flops = record_shapes or with_flops, with_flops
@@ -342,7 +343,7 @@ _NOT_THE_USERS = ("<frozen ", os.path.dirname(os.path.dirname(os.path.abspath(__
 
 
 def _line(code: CodeType, instruction: int) -> str:
-    return f"{code.co_filename}({where.line_of(code, instruction)}): {code.co_name}"
+    return f"{code.co_filename}({user_frame.line_of(code, instruction)}): {code.co_name}"
 
 
 def _stack(call: timing.Call, stacks: dict[int, list[str]]) -> list[str]:
@@ -395,4 +396,4 @@ __all__ = [
     "profile", "record_function",
 ]  # fmt: skip
 __getattr__, __dir__ = absent(__name__), listed(globals())
-where.mark_package()
+user_frame.mark_package()

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from ..core.absent import absent, listed
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .event_table import shown_time, table
 
 MEMORY_EVENT_NAME = "[memory]"

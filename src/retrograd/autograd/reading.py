@@ -16,13 +16,13 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-from ..core import where
 from ..core.node import AccumulateGrad, Hooks, Output, nobody
 from ..core.packing import Packed
 from ..core.reasons import defined
 from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
 from ..ops.operation import FUNCTIONS, METHODS
+from ..runtime import user_frame as frames
 from .function import BackwardCFunction
 from .remembering import remembered
 
@@ -53,10 +53,10 @@ class Line:
 
 def line_of(code: Any, instruction: int) -> Line:
     """The line of a remembered place."""
-    shown = where.describe(code, instruction)
+    shown = frames.describe(code, instruction)
     if not shown:
         return Line()
-    file = where.file_of(code)
+    file = frames.file_of(code)
     number, _, source = shown.removeprefix(file + ":").partition(": ")
     return Line(file, int(number), source)
 
@@ -172,7 +172,7 @@ def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = Non
     names = Names()
     for name, value in (params or {}).items():
         names.add(name, value)
-    while frame is not None and where.MARK in frame.f_globals:
+    while frame is not None and frames.MARK in frame.f_globals:
         frame = frame.f_back
     if frame is not None:
         local = frame.f_locals

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from ..core import where
 from ..core.modes import in_inference, recording
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor
+from ..runtime import user_frame
 
 NUMBERS = (bool, int, float, complex)
 
@@ -70,7 +70,7 @@ class tracing:
     def _profile(self, frame: FrameType, event: Any, result: Any) -> None:
         if self.before is not None:
             self.before(frame, event, result)
-        if event != "return" or where.MARK not in frame.f_globals:
+        if event != "return" or user_frame.MARK not in frame.f_globals:
             return
         if isinstance(result, Tensor):
             _note(frame, result)
@@ -106,12 +106,12 @@ _CUTS = {
 def _why(frame: FrameType, result: Tensor) -> str:
     """Why a result has no gradient; nothing if this function is not the one to say."""
     name = frame.f_code.co_name
-    at = where.describe(*where.caller())
+    at = user_frame.describe(*user_frame.caller())
     at = f" at {at}" if at else ""
     if name in _CUTS:
         return _CUTS[name] + at
     operation = frame.f_globals.get("op")
-    outside = frame.f_back is None or where.MARK not in frame.f_back.f_globals
+    outside = frame.f_back is None or user_frame.MARK not in frame.f_back.f_globals
     given = _arguments(frame)
     if (operation is None and not outside) or any(each is result for each in given):
         return ""

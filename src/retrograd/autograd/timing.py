@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy
 
-from ..core import engine, where
+from ..core import engine
 from ..core.levels import LEVEL
 from ..core.node import AccumulateGrad, Output, next_number
 from ..core.overriding import watch
@@ -35,6 +35,7 @@ from ..core.timed import TIMED
 from ..ops.nodes import TIMED as TIMED_CODE
 from ..ops.nodes import UNWRITTEN, compiled
 from ..ops.operation import TENSORS
+from ..runtime import user_frame
 from .event_names import full, name_in_rules, names_of_functions
 
 #: What kind of thing a call was (PyTorch's numbers).
@@ -168,7 +169,7 @@ def _frames() -> tuple[tuple[CodeType, int], ...]:
     frame: FrameType | None = sys._getframe(2)
     found = []
     while frame is not None:
-        if where.MARK not in frame.f_globals:
+        if user_frame.MARK not in frame.f_globals:
             found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
@@ -335,7 +336,7 @@ class _State:
 
     __slots__ = ("begin", "brief", "end", "run")
 
-    def __init__(self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = where.brief) -> None:
+    def __init__(self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = user_frame.brief) -> None:
         self.begin, self.end, self.brief = begin, end, brief
         self.run: Callable[..., Any]
 
@@ -347,7 +348,7 @@ _LINES = [
     "    except Exception as _error:",
     "        'STATE'.end(call, None, args)",
     "        _error = 'STATE'.brief(_error)",
-    *("        " + each for each in where.RAISE),
+    *("        " + each for each in user_frame.RAISE),
     "    except BaseException:",
     "        'STATE'.end(call, None, args)",
     "        raise",
@@ -472,7 +473,7 @@ class _Exchange:
         if _LEAVES.hooked is _FOR_NOW:  # else a leaf has got a hook meanwhile
             _LEAVES.hooked = False
 
-    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = where.brief) -> None:
+    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = user_frame.brief) -> None:
         known = self.states.get(function)
         if known is None or known[2] is not function.__code__:
             state = _State(begin, end, brief)

@@ -10,7 +10,7 @@ from .. import settings
 from ..core import devices
 from ..core.absent import absent, listed
 from ..core.flags import ATTENTION, Flag, Group, Precision, flagged
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 
 def is_built() -> bool:

@@ -16,10 +16,10 @@ from typing import Any
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..core.where import MARK
 from ..nn import Module
 from ..ops.nodes import compiled
 from ..optim import Optimizer
+from ..runtime.user_frame import MARK
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
 #: How deep objects are looked into, and how many elements of a list.

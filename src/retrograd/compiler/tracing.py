@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ..core import overriding, where
+from ..core import overriding
 from ..core.modes import recording
 from ..core.tensor import Tensor, wrap
 from ..core.tree import tree_leaves, tree_map
@@ -25,6 +25,7 @@ from ..ops.index import MASKS
 from ..ops.interpret import Run, Transformed, runs, stand
 from ..ops.operation import TENSORS
 from ..ops.random import default_generator
+from ..runtime import user_frame
 from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
 
 #: What reads numbers, by which Python then decides something.
@@ -317,7 +318,7 @@ class Trace(Run):
     def give_up(self, reason: str) -> None:
         """Record no further; the call goes on in the eager library."""
         if self.reason is None:
-            place = "" if self.quiet else where.describe(*where.caller())
+            place = "" if self.quiet else user_frame.describe(*user_frame.caller())
             self.reason = f"{reason}{' in ' + place if place else ''}"
             if self.fullgraph:
                 raise Unrecorded(f"{self.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
@@ -526,7 +527,7 @@ class Trace(Run):
                 params,
                 values,
                 isinstance(result, tuple),
-                (None, -1) if self.quiet else where.caller(),
+                (None, -1) if self.quiet else user_frame.caller(),
                 op in EFFECTS,
             )
         )
@@ -555,7 +556,7 @@ class Trace(Run):
         if self.reason is not None:
             return x._inner
         made = self.tape.value(RESULT, x._inner._array, x._inner.requires_grad)
-        self.tape.steps.append(Step(op, operands, params, (made,), False, where.caller(), in_place=True))
+        self.tape.steps.append(Step(op, operands, params, (made,), False, user_frame.caller(), in_place=True))
         before: Traced = stand(Traced, self, x._inner.detach())
         before._value, before._held, self.standing[value] = value, x._held, before
         x._value, self.standing[made] = made, x

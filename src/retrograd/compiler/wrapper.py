@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..core import dtypes, overriding, where
+from ..core import dtypes, overriding
 from ..core.engine import _accumulate
 from ..core.modes import in_inference, put_back, recording, set_recording
 from ..core.node import Node, Output, next_number
@@ -28,6 +28,7 @@ from ..nn import Module
 from ..ops.calls import apply
 from ..ops.interpret import runs
 from ..ops.nodes import compiled
+from ..runtime import user_frame
 from .adjoint import differentiate
 from .fuse import cheap, lowered, seen_through
 from .guards import Guards, assigns
@@ -233,10 +234,10 @@ class _Watching:
 
 def _of_user(frame: Any) -> bool:
     space = frame.f_globals
-    if where.MARK in space or str(space.get("__name__")).partition(".")[0] in where.OTHERS:
+    if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.OTHERS:
         return False
     while (frame := frame.f_back) is not None:
-        ours = where.MARK in frame.f_globals and not frame.f_code.co_filename.startswith(_THROUGH)
+        ours = user_frame.MARK in frame.f_globals and not frame.f_code.co_filename.startswith(_THROUGH)
         if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
             return False  # what the package calls, or what runs because something is imported
     return True
@@ -418,7 +419,7 @@ class Plan:
         inputs = list(self.trace.inputs.values())
         space: dict[str, Any] = {
             **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current,
-            "next_number": next_number, "caller": where.caller, "Output": Output, "bump": _bump,
+            "next_number": next_number, "caller": user_frame.caller, "Output": Output, "bump": _bump,
         }  # fmt: skip
         lines = ["def call(args, kwargs):"]
         arguments = {self.guards.tensors[id(x)] for x, _ in inputs} | {
@@ -545,7 +546,7 @@ def _bump(x: Tensor) -> None:
     cell = x._cell
     if cell is not None:
         cell[0] += 1
-        cell[1] = where.caller()
+        cell[1] = user_frame.caller()
 
 
 def _spent(array: Any) -> Node:
@@ -553,7 +554,7 @@ def _spent(array: Any) -> Node:
     node: Any = new(_Spent)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
-    node.code, node.instruction = where.caller()
+    node.code, node.instruction = user_frame.caller()
     return node
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import overriding, quiet, where
+from ..runtime import fp_warnings, user_frame
+from . import overriding
 from .annotated import show_annotations
 from .borrowed import own_constructors
 from .left_out import reason
@@ -116,7 +117,7 @@ def _meant(module_name: str, name: str) -> str:
 def _loaded(module_name: str, name: str, source: str) -> Any:
     """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
     found: Any = importlib.import_module("." + source, module_name)
-    where.mark_package()
+    user_frame.mark_package()
     if name != source:
         found = getattr(found, name)
         show_annotations([found])
@@ -166,11 +167,11 @@ def _belongs(namespace: dict[str, Any]) -> None:
     """Have a module counted as ours that has been loaded, maybe later; with a package or a part of the front door all
     that was loaded for it, too.
     """
-    namespace[where.MARK] = True
+    namespace[user_frame.MARK] = True
     overriding.watch.loaded()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
-        where.mark_package()
-        quiet.hush()
+        user_frame.mark_package()
+        fp_warnings.hush()
 
 
 def _is_part(name: str, value: Any) -> bool:

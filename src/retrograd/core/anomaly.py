@@ -10,7 +10,7 @@ import traceback
 from contextvars import ContextVar
 from typing import Any
 
-from . import where
+from ..runtime import user_frame
 from .modes import recording, set_watched
 from .node import Node
 
@@ -55,7 +55,7 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 
 def note(node: Any) -> None:
     """Let a node that is being made remember the calls that led to it, and the node whose derivative it belongs to."""
-    frames = [frame for frame, _ in traceback.walk_stack(None) if where.MARK not in frame.f_globals]
+    frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
         ((frame, frame.f_lineno) for frame in reversed(frames)), lookup_lines=False
     )
@@ -95,10 +95,10 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
 
 def _tell(node: Any) -> None:
     """Warn of where the node was recorded, and likewise of the nodes whose derivatives it and its parents belong to."""
-    where.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
+    user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
     while parent is not None:
-        where.warn(
+        user_frame.warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. "
             + _traceback(parent, "induced the previous calculation")
         )
@@ -112,7 +112,7 @@ def _metadata(node: Any) -> Any:
 def _traceback(node: Any, did: str) -> str:
     lines = _metadata(node).get("traceback_")
     if lines is None:
-        place = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+        place = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
         if not place:
             return (
                 "No forward pass information available. Enable detect anomaly during forward pass for more information."
@@ -166,7 +166,7 @@ def _output(node: Any, position: int) -> int:
 def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
     """PyTorch's sentence, then the place in the program, the values around the first NaN (or inf), and what helps."""
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
-    place = where.describe(node.code, node.instruction)
+    place = user_frame.describe(node.code, node.instruction)
     if place:
         lines.append(f"It was recorded at {place}")
     index = tuple(int(each[0]) for each in wrong.nonzero()) if bad.ndim else ()
@@ -185,7 +185,7 @@ def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str
     elif any(_array(value) is not None and bool((value != value).any()) for _, value in shown[1:]):
         lines.append("Remedy: there was nan before this operation: look at where these values come from.")
     elif first is not None:
-        made = where.describe(first.code, first.instruction)
+        made = user_frame.describe(first.code, first.instruction)
         lines.append(
             f"The first infinite gradient of this pass came from {first.name()}" + (f" at {made}" if made else "")
         )

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy
 
+from ..runtime.user_frame import briefly
 from .kinds import kind_of
-from .where import briefly
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy
 
+from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly
 from .devices import module_of
 from .dtypes import of
 from .levels import arithmetic, level_of
 from .modes import put_back, recording, set_recording
 from .node import AccumulateGrad, Hooks, Node, Output
-from .quiet import IGNORED, errors
 from .reasons import defined, note, recorded
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap

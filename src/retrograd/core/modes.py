@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from .where import warn
+from ..runtime.user_frame import warn
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 

@@ -14,7 +14,7 @@ from itertools import count
 from types import CodeType
 from typing import Any, ClassVar, Self
 
-from . import where
+from ..runtime import user_frame
 
 # Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
 next_number = count(0, -1).__next__
@@ -305,7 +305,7 @@ class AccumulateGrad:
         self.hooks: Hooks | None = None
         self.number = next_number()
         self._notes: dict[Any, Any] | None = None
-        self.code, self.instruction = where.caller(3)
+        self.code, self.instruction = user_frame.caller(3)
 
     @property
     def metadata(self) -> dict[Any, Any]:

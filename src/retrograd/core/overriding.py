@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from .where import warn
+from ..runtime.user_frame import warn
 
 #: How much is switched off: nothing, asking classes, or asking modes too.
 ALL, MODES, NOBODY = range(3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from . import where
+from ..runtime import user_frame
 from .node import AccumulateGrad, nobody
 
 
@@ -14,7 +14,7 @@ def made(place: Any) -> str:
     node = getattr(place, "node", None)
     if node is None or place.leaf is nobody:
         return ""
-    line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+    line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     by = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"
     return f"{by} at {line}" if line else by
 
@@ -28,13 +28,13 @@ def explained(text: str, remedy: str, place: Any = None, what: str = "It is") ->
 
 def of_node(node: Any) -> str:
     """Whose it is: `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
-    line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+    line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
 
 
 def recorded(node: Any) -> str:
     """Where a node was recorded: `` It was recorded at f.py:3: y = x * 2.``, or nothing."""
-    line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+    line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It was recorded at {line}." if line else ""
 
 
@@ -43,13 +43,13 @@ def defined(function: Any) -> str:
     function = getattr(function, "__func__", getattr(function, "__wrapped__", function))
     if not isinstance(function, FunctionType):
         return ""
-    return f" at {where.describe(function.__code__, 0)}"
+    return f" at {user_frame.describe(function.__code__, 0)}"
 
 
 def note(error: BaseException, place: Any) -> None:
     """Add to an error from a backward pass which operation's it was, unless the error tells its line already."""
     node = getattr(place, "node", place)
-    line = where.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+    line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     if line and line not in str(error) and not any(line in each for each in getattr(error, "__notes__", ())):
         leaf = node.__class__ is AccumulateGrad
         error.add_note(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, SupportsIndex
 
-from .where import brief
+from ..runtime.user_frame import brief
 
 
 class Size(tuple[int, ...]):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
+from ..runtime.user_frame import brief, briefly, warn
 from . import devices, dtypes, overriding
 from .devices import device
 from .dtypes import dtype
@@ -30,7 +31,6 @@ from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .reasons import explained
 from .size import Size, size_of
-from .where import brief, briefly, warn
 
 new = object.__new__
 

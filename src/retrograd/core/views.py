@@ -26,7 +26,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from . import anomaly, where
+from ..runtime import user_frame
+from . import anomaly
 from .dtypes import of, scalar_name
 from .levels import LEVEL, level_of
 from .modes import in_inference, put_back, recording, set_recording
@@ -107,7 +108,7 @@ def _as_strided_node(array: Any, base: Tensor, whole: Geometry | None = None, pa
     node.edges = (base._node,)  # None where the base has been taken out of its graph
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
-    node.code, node.instruction = where.caller()
+    node.code, node.instruction = user_frame.caller()
     node.whole = geometry(base._array, base._array) if whole is None else whole
     node.part = _part(array, base._array) if part is None else part
     return node
@@ -220,7 +221,7 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
 
 
 def _place_hint(leaf: Tensor) -> str:
-    shown, how = where.describe(*where.caller()), made(leaf._node)
+    shown, how = user_frame.describe(*user_frame.caller()), made(leaf._node)
     return f" (at {shown}; it is {how}). Remedy: update it under torch.no_grad(), or work on a clone." if shown else ""
 
 
@@ -313,7 +314,7 @@ def _refuse_view(x: Tensor, what: str) -> None:
         text += _FORBIDDEN.format(mode="no_grad" if x._made == NO_GRAD else "inference_mode")
     how, base = made(node), made(None if x._view is None else x._view._node)
     text += f" The view is {how}." if how else f" Its base is {base}." if base else ""
-    changed = where.describe(*x._cell[1]) if x._cell is not None and x._cell[1] else ""
+    changed = user_frame.describe(*x._cell[1]) if x._cell is not None and x._cell[1] else ""
     text += f" The memory was modified last at {changed}." if changed and "is being" not in what else ""
     raise RuntimeError(explained(text, "modify a clone, or write the operation out of place"))
 
@@ -326,7 +327,7 @@ def bump(x: Tensor) -> None:
     if cell:
         cell[0] += 1
         frame: Any = sys._getframe(2)
-        while frame is not None and where.MARK in frame.f_globals:
+        while frame is not None and user_frame.MARK in frame.f_globals:
             frame = frame.f_back
         cell[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
@@ -431,8 +432,8 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
             " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
-    saved = where.describe(node.code, node.instruction)
-    changed = where.describe(*cell[1]) if cell[1] else ""
+    saved = user_frame.describe(node.code, node.instruction)
+    changed = user_frame.describe(*cell[1]) if cell[1] else ""
     if saved:
         text += f" It was saved for the backward pass of {bare_name(node)} at {saved}"
     if changed:
@@ -448,7 +449,7 @@ def freed(node: Node) -> RuntimeError:
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
         "saved tensors after calling backward."
     )
-    saved = where.describe(node.code, node.instruction)
+    saved = user_frame.describe(node.code, node.instruction)
     if saved:
         text += f" The values are those of {bare_name(node)} at {saved}"
     return RuntimeError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core import devices
 from ..core.absent import absent, listed
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 _highest = {"allocated": 0, "reserved": 0}
 

@@ -13,8 +13,8 @@ from retrograd import Size, Tensor
 
 from ..core.absent import absent, listed
 from ..core.borrowed import Borrowed
-from ..core.where import warn
 from ..ops.interpret import Transformed
+from ..runtime.user_frame import warn
 from . import constraints
 from .utils import lazy_property
 

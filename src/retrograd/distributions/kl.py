@@ -14,7 +14,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from ..core.absent import absent, listed
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial

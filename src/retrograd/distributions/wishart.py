@@ -9,7 +9,7 @@ import retrograd as torch
 from retrograd import Size, Tensor
 
 from ..core.absent import absent, listed
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from . import constraints
 from .chi2 import Chi2
 from .distribution import ONE

@@ -15,12 +15,12 @@ from ..core.modes import recording
 from ..core.reasons import defined
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
-from ..core.where import warn
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
 from ..ops.interpret import Run, Transformed, blank, runs, spread_as, stand
 from ..ops.operation import TENSORS as F
+from ..runtime.user_frame import warn
 
 
 class VmapRun(Run):

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from ..core.absent import PAGE, absent, listed
 from ..core.modes import no_grad
-from ..core.where import warn
 from ..nn import Module
+from ..runtime.user_frame import warn
 from .types import isinstance
 
 

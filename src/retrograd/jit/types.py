@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any
 
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 _EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int]"}
 

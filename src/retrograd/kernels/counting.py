@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import looped
 from .ordering import ordered
 
@@ -19,14 +19,14 @@ def limits(x: Any) -> tuple[int, int]:
     loops = looped.movers("picking", x.size, x) if x.dtype is looped.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
-    least, most = numpy.empty((2, threads.limit()), numpy.int64)
+    least, most = numpy.empty((2, blas_threads.limit()), numpy.int64)
     loops.limits(numpy.ascontiguousarray(x).reshape(-1), least, most)
     return int(least.min()), int(most.max())
 
 
 def counted(x: Any, low: int, high: int) -> Any:
     """How often each integer from ``low`` to ``high`` is in ``x``, none of which lies outside."""
-    parts = threads.limit()
+    parts = blas_threads.limit()
     few = x.dtype is looped.INT and (high - low) * parts < x.size
     loops = looped.movers("picking", x.size, x) if few else None
     if loops is None:

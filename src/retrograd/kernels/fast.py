@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy
 
-from ..core import heap, threads, waiting
 from ..core.levels import arithmetic
+from ..runtime import blas_spin, blas_threads, malloc
 from .spread import by_stretches, by_threads
 
 ndarray, empty = numpy.ndarray, numpy.empty
@@ -36,14 +36,14 @@ LARGE = 1 << 15
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
 #: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
-#: (Note [Two teams of threads] in ``core/waiting.py``) they look but a little.
+#: (Note [Two teams of threads] in ``runtime/blas_spin.py``) they look but a little.
 PATIENCE, LITTLE = "20000", "1000"
 
 
 @cache
 def available() -> bool:
     """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
-    heap.keep()
+    malloc.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 
@@ -58,7 +58,7 @@ def suits(size: int, *arrays: Any) -> bool:
 @cache
 def loops(topic: str) -> Any:
     """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
-    short = waiting.SHORT or threads.sleep_soon()
+    short = blas_spin.SHORT or blas_threads.sleep_soon()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
     return import_module(f"retrograd.kernels.loops.{topic}")
@@ -416,7 +416,7 @@ class Running:
 
     def together(self, loop: Callable[..., Any], size: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
         """Run a loop on all threads, and what it returns; False if it is to be run on this one."""
-        count = threads.limit()
+        count = blas_threads.limit()
         if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
             return False, None
         if getattr(self.told, "count", 0) != count:
@@ -444,8 +444,8 @@ class Running:
 
         found = loop(*args)
         self.layer = numba.threading_layer()
-        self._tell(threads.limit())
-        threads.followers.append(self._count_changed)
+        self._tell(blas_threads.limit())
+        blas_threads.followers.append(self._count_changed)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
         return found

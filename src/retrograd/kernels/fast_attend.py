@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import fast, looped
 
 #: Rows of a block, at most and at least, and how many scores it has at most (1 MB of float32) unless those are more.
@@ -23,10 +23,10 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
     owners, keys = key.shape[1], key.shape[2]
     if not fast.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
         return None
-    if not threads.gemm(query.dtype.char):
+    if not blas_threads.gemm(query.dtype.char):
         return None
     some = min(length, max(LEAST, min(MOST, BLOCK // keys)))
-    pieces = 1 if batch * owners >= threads.limit() else threads.limit()
+    pieces = 1 if batch * owners >= blas_threads.limit() else blas_threads.limit()
     return batch, heads, owners, length, keys, size, value.shape[3], some, pieces
 
 
@@ -54,8 +54,8 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
     sums = numpy.empty((batch, heads, length), out.dtype)
     lines, steps = zip(*map(_line, (query, key, value)), (_line(out, True)), strict=True)
     room = looped.room(keys * (size + some) + some, out.dtype)
-    with threads.ALONE:
-        address = threads.gemm(out.dtype.char)
+    with blas_threads.ALONE:
+        address = blas_threads.gemm(out.dtype.char)
         fast.loops("attend").forward(
             *lines[:3], numpy.array(steps), sizes, causal, scale, address, room, lines[3], sums
         )
@@ -80,8 +80,8 @@ def backward(
     steps += tuple([tuple([step // g.itemsize for step in each]) for each in inner])
     room = looped.room(keys * (size + wide + 2 * some), g.dtype)
     flat = [x.reshape(len(x), -1) for x in backs]
-    with threads.ALONE:
-        address = threads.gemm(g.dtype.char)
+    with blas_threads.ALONE:
+        address = blas_threads.gemm(g.dtype.char)
         fast.loops("attend").backward(
             *lines,
             numpy.ascontiguousarray(sums),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import fast, looped
 
 #: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
@@ -48,7 +48,7 @@ class Shape:
         of them for all threads.
         """
         some = max(1, min(self.out[0], BLOCK // row))
-        pieces = max(-(-self.out[0] // some), -(-2 * threads.limit() // (self.batch * groups)))
+        pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.limit() // (self.batch * groups)))
         return -(-self.out[0] // min(pieces, self.out[0]))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import fast
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -85,8 +85,8 @@ def routine(name: str, x: Any) -> Any:
 
 def alone(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)`` while SciPy's BLAS uses one thread: Note [One thread]."""
-    count = threads.limit()
-    tell = threads.of_scipy() if count > 1 else None
+    count = blas_threads.limit()
+    tell = blas_threads.of_scipy() if count > 1 else None
     if tell is None:
         return function(*args)
     tell(1)
@@ -101,7 +101,7 @@ def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
 
     For routines that let other threads of Python run meanwhile: most of SciPy's do not.
     """
-    count = min(threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
+    count = min(blas_threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
     if count < 2:
         return work(x)
     out = cpu.empty(x.shape[::-1], x.dtype).T

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from .fast import LARGE, loops, plain, suits
 
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
@@ -60,7 +60,7 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 def _parts(outer: int, many: int, inner: int) -> int:
     """In how many parts columns are added up, so that all threads have work."""
     across = outer * -(-inner // 1024)
-    return max(1, min(many // 64, -(-threads.limit() // across)))
+    return max(1, min(many // 64, -(-blas_threads.limit() // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import fast
 from .fast import F32 as F32
 from .fast import F64 as F64
@@ -68,6 +68,6 @@ _MEMORY = _Memory()
 def room(size: int, dtype: Any) -> Any:
     """Memory of so many elements for each thread: (threads, elements)."""
     row = -(-size * dtype.itemsize // 64) * 64 + 64
-    if _MEMORY.kept.size < row * threads.limit():
-        _MEMORY.kept = numpy.empty(row * threads.limit(), numpy.uint8)
-    return _MEMORY.kept[: row * threads.limit()].reshape(threads.limit(), row).view(dtype)
+    if _MEMORY.kept.size < row * blas_threads.limit():
+        _MEMORY.kept = numpy.empty(row * blas_threads.limit(), numpy.uint8)
+    return _MEMORY.kept[: row * blas_threads.limit()].reshape(blas_threads.limit(), row).view(dtype)

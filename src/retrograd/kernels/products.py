@@ -1,7 +1,7 @@
 """Products of large matrices: by all threads that run loops, each with a part (``kernels/loops/blas.py``), else by NumPy.
 
 NumPy's own way to use several cores would wake threads of the BLAS beneath it, which get in the way of those of loops: see
-Note [Two teams of threads] in ``core/waiting.py``. Knows no operation.
+Note [Two teams of threads] in ``runtime/blas_spin.py``. Knows no operation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 from . import fast
 
 #: From so many products of two numbers on OpenBLAS would use several threads.
@@ -48,14 +48,14 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
         return None
     if not (a.__class__ is b.__class__ is numpy.ndarray) or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
         return None
-    m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], threads.limit()
+    m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], blas_threads.limit()
     if k != b.shape[-2] or min(m, n) < 2 or count == 1 or fast.RUNNING.layer == "workqueue" or not fast.available():
         return None
     if work <= SHARED:
-        with threads.ALONE:
+        with blas_threads.ALONE:
             return _by_numpy(a, b, out)
     straight, turned = _line(a), _line(b)
-    address = threads.gemm(kind.char)
+    address = blas_threads.gemm(kind.char)
     if straight is None or turned is None or not address:
         return None
     if out is None:
@@ -63,7 +63,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     batch = a.size // (m * k)
     pieces = (1, 1) if batch >= 2 * count else (count, 1) if m >= n else (1, count)
     sizes = (batch, m, n, k)
-    with threads.ALONE:
+    with blas_threads.ALONE:
         loop = fast.loops("blas").products
         loop(straight[0], turned[0], (straight[1], turned[1]), sizes, pieces, address, out.reshape(-1))
     return out

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy
 
-from ..core import threads
+from ..runtime import blas_threads
 
 #: Elements from which on it wins: for formulas, and for single ufuncs.
 MANY, MOST = 1 << 19, 1 << 20
@@ -71,7 +71,7 @@ def together(part: Callable[[int], None], parts: int) -> None:
             if next(done) == parts:
                 finished.set()
 
-    helpers = min(threads.limit(), parts) - 1
+    helpers = min(blas_threads.limit(), parts) - 1
     if helpers > 0:
         CREW.ask(helpers, job)
     job()
@@ -132,7 +132,9 @@ def _overlaps(out: Any, arrays: tuple[Any, ...]) -> bool:
 
 def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
     """``ufunc(*arrays, out=out)`` of large arrays."""
-    seen = _in_lines(arrays if out is None else (*arrays, out)) if threads.limit() > 1 and ufunc.nout == 1 else None
+    seen = (
+        _in_lines(arrays if out is None else (*arrays, out)) if blas_threads.limit() > 1 and ufunc.nout == 1 else None
+    )
     if seen is None or math.prod(seen[1]) < MOST or (out is not None and _overlaps(out, arrays)):
         return ufunc(*arrays, out=out)
     lines, shape = seen
@@ -140,11 +142,11 @@ def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
         kinds = [each.dtype if isinstance(each, (numpy.ndarray, numpy.generic)) else each.__class__ for each in arrays]
         out = numpy.empty(shape, ufunc.resolve_dtypes((*kinds, None))[-1])
         lines.append(out.reshape(-1))
-    length = -(-lines[-1].size // threads.limit())
+    length = -(-lines[-1].size // blas_threads.limit())
 
     def part(place: int) -> None:
         *given, into = _part(lines, place, length)
         ufunc(*given, out=into)
 
-    together(part, threads.limit())
+    together(part, blas_threads.limit())
     return out

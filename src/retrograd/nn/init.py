@@ -13,7 +13,6 @@ from typing import Any
 from ..core.absent import absent, listed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.create import empty_like
 from ..ops.create import eye as identity
 from ..ops.join import where_ as where
@@ -21,6 +20,7 @@ from ..ops.linalg import qr
 from ..ops.random import Generator, randperm
 from ..ops.rearrange import diag
 from ..ops.table import public_form
+from ..runtime.user_frame import warn
 
 Filled = Callable[..., Tensor]
 Source = Generator | None

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from ..core.where import RAISE
 from ..kernels.fast import LARGE
 from ..kernels.spread import MANY
+from ..runtime.user_frame import RAISE
 from .operation import arguments
 
 INLINE, FIRST = "inline", "first"

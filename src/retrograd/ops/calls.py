@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy
 
-from ..core import anomaly, devices, dtypes, overriding, where
+from ..core import anomaly, devices, dtypes, overriding
 from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks
-from ..core.quiet import IGNORED, errors
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
+from ..runtime import user_frame
+from ..runtime.fp_warnings import IGNORED, errors
 from .interpret import innermost
 from .nodes import FIXED, compiled, counted, node_class
 from .operation import ARRAYS
@@ -96,7 +97,7 @@ def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, An
                 return overridden(name, (input, other))
             return function(input, other.item() if isinstance(other, numpy.generic) else other)
         except Exception as error:
-            raise where.brief(error) or error from None
+            raise user_frame.brief(error) or error from None
 
     operator.__code__ = operator.__code__.replace(co_name=name)
     operator.__name__ = operator.__qualname__ = name
@@ -326,7 +327,7 @@ def record(
     node.edges = tuple(edges)
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
-    node.code, node.instruction = where.caller()
+    node.code, node.instruction = user_frame.caller()
     if anomaly.setting.enabled:
         anomaly.note(node)
     if (len(outs) > 1 and count > 1) or op.several:

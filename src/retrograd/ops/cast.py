@@ -24,9 +24,9 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
-from ..core.where import brief, briefly, warn
 from ..kernels import text
 from ..kernels.fast import LARGE, copied, in_order
+from ..runtime.user_frame import brief, briefly, warn
 from .inner import as_strided_of, to_dtype
 from .promote import OURS
 from .table import op, surface

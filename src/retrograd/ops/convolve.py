@@ -12,9 +12,9 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import c_name, unsupported
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..kernels import convolve
 from ..kernels.layout import F32, laid_as
+from ..runtime.user_frame import warn
 from .pad import constant_pad_nd_block
 from .shape import squeeze, unsqueeze
 from .table import op, surface

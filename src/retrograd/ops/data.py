@@ -11,7 +11,7 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.tensor import Tensor, strided, wrap
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .cast import to
 from .create import dtype_of, made, place_of
 from .table import surface

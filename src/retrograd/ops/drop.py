@@ -9,8 +9,8 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
-from ..core.where import warn
 from ..kernels import random as draws
+from ..runtime.user_frame import warn
 from .arithmetic import mul
 from .compare import ne
 from .interpret import draw, in_slices

@@ -10,10 +10,10 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
-from ..core.where import warn
 from ..kernels import rows
 from ..kernels.floats import widened
 from ..kernels.picking import SOME, taken, within
+from ..runtime.user_frame import warn
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, t_block, view

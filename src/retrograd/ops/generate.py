@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, dtypes, where
+from ..core import devices, dtypes
 from ..core.modes import in_inference, recording
 from ..core.node import AccumulateGrad, Output, next_number
 from ..core.packing import before_writing
 from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current, rebase, view_of, views_of
 from ..kernels.fast import for_ufunc, stretched
+from ..runtime import user_frame
 from .callers import Front, Text
 from .nodes import FIXED, compiled, counted, full_class, node_class
 from .operation import MISSING
@@ -42,11 +43,11 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         slow=front.surface if front else slow, op=op, kernel=op.kernel, ufunc=op.ufunc, large=op.large, np=numpy,
         stretched=stretched(op.kernel, len(op.tensors)),
         ndarray=numpy.ndarray,
-        Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=where.MARK,
+        Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=user_frame.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
         wrap=wrap,
-        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=where.brief, counted=counted,
+        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=user_frame.brief, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if i == 0 or len(op.tensors) < 3},

@@ -14,8 +14,8 @@ import numpy
 from ..core import dtypes, overriding
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
-from ..core.where import brief, warn
 from ..kernels import indexing
+from ..runtime.user_frame import brief, warn
 from .calls import at_hand, bare
 from .data import array_of
 from .inner import expand

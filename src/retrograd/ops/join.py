@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy
 
-from ..core import anomaly, dtypes, where
+from ..core import anomaly, dtypes
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, next_number
 from ..core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ..core.views import current
-from ..core.where import warn
 from ..kernels import moving
 from ..kernels.direct import concatenate
 from ..kernels.direct import where as choose
 from ..kernels.fast import LARGE, looped
+from ..runtime import user_frame
+from ..runtime.user_frame import warn
 from .interpret import innermost
 from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
@@ -82,7 +83,7 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     node.edges, node.number = tuple(edges), next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     frame: Any = _getframe(2)
-    while frame is not None and where.MARK in frame.f_globals:
+    while frame is not None and user_frame.MARK in frame.f_globals:
         frame = frame.f_back
     node.code, node.instruction = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
     if anomaly.setting.enabled:

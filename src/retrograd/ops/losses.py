@@ -12,9 +12,9 @@ from typing import Any
 from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..kernels.fast import LARGE, looped
 from ..kernels.summing import MOST, total
+from ..runtime.user_frame import warn
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
 from .calls import check_cast

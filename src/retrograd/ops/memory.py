@@ -9,7 +9,7 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, address, dimension, memory_of
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .norms import matrix_norm
 from .reduce import vector_norm
 from .shape import reshape

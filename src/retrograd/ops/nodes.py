@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes, where
+from ..core import dtypes
 from ..core.levels import LEVEL, level_of
 from ..core.node import AccumulateGrad, LoneNode, Node
 from ..core.packing import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
 from ..kernels.fast import LARGE, plain, raised
+from ..runtime import user_frame
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS
 from .saved import OfNode
@@ -290,7 +291,7 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
     while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
         written += 1  # a surface with two quick ways has two
         filename = f"{whole[:-1]} {written}>"
-    space[where.MARK] = True  # its frames are the package's
+    space[user_frame.MARK] = True  # its frames are the package's
     exec(compile(source, filename, "exec"), space)
     linecache.cache[filename] = (len(source), None, kept, filename)
     return space[name]
@@ -307,8 +308,8 @@ def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str,
     """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
     made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
     MADE.append(made)
-    space.update(write=write, function=made, brief=where.brief, __name__=None)
-    space[where.MARK] = True
+    space.update(write=write, function=made, brief=user_frame.brief, __name__=None)
+    space[user_frame.MARK] = True
     return made
 
 
@@ -316,7 +317,7 @@ _FIRST_CALL: CodeType = compiled(
     UNWRITTEN,
     [
         "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
-        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in where.RAISE),
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in user_frame.RAISE),
     ],
     {}, "first_call",
 ).__code__  # fmt: skip

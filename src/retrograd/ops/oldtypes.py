@@ -11,7 +11,7 @@ from ..core.dtypes import dtype
 from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, new, wrap
-from ..core.where import briefly, warn
+from ..runtime.user_frame import briefly, warn
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of

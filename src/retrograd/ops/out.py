@@ -16,7 +16,7 @@ from ..core import dtypes
 from ..core.modes import put_back, recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .calls import resized
 from .interpret import innermost
 from .named import RESULTS, named

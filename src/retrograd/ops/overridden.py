@@ -21,9 +21,10 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..core import overriding, where
+from ..core import overriding
 from ..core.overriding import ALL, MODES, NOBODY, ask
 from ..core.tensor import Tensor
+from ..runtime import user_frame
 from .nodes import compiled
 from .promote import PLAIN
 from .signatures import PREFIXES
@@ -113,7 +114,7 @@ LOOKING: CodeType = compiled(
     "<looking for overrides>",
     [
         "def looking(*args, _look, _brief, **kwargs):", "    try:", "        return _look(args, kwargs)",
-        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in where.RAISE),
+        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in user_frame.RAISE),
     ],
     {"__name__": None}, "looking",
 ).__code__  # fmt: skip
@@ -186,7 +187,7 @@ class Overridable:
         plain.__code__ = function.__code__
         function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see refusals.py
         _written_for(function, plain)
-        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": where.brief}
+        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": user_frame.brief}
         function.__code__ = self.code
 
     def take_out(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.levels import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
-from ..core.where import briefly
+from ..runtime.user_frame import briefly
 from .inner import as_strided_of
 from .pieces import select_block
 from .promote import mismatch

@@ -17,9 +17,9 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
-from ..core.where import warn
 from ..kernels.fast import F32, F64, LARGE, add_row, available, loops, suits
 from ..kernels.products import FEW, batched, product
+from ..runtime.user_frame import warn
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
 from .promote import PLAIN, broadcast_error, mismatch

@@ -16,9 +16,9 @@ from ..core.kinds import kind_of
 from ..core.packing import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
-from ..core.where import briefly
 from ..kernels import few
 from ..kernels import random as draws
+from ..runtime.user_frame import briefly
 from .calls import at_hand, modify
 from .create import alike, dtype_of, made, place_of, plain_size, sizes_of
 from .inner import expand

@@ -10,7 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .create import dtype_of, made, number_of, place_of
 from .table import surface
 

@@ -10,11 +10,11 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..core.where import warn
 from ..kernels import few, large
 from ..kernels.fast import LARGE, copy_into
 from ..kernels.picking import largest
 from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
+from ..runtime.user_frame import warn
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
 from .promote import F32

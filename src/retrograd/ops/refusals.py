@@ -16,10 +16,11 @@ from functools import partial
 from types import FrameType, FunctionType
 from typing import Any
 
-from ..core import overriding, where
+from ..core import overriding
 from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
+from ..runtime import user_frame
 from . import signatures
 from .nodes import PASSED_OVER, compiled, unwritten
 from .operation import MISSING
@@ -250,7 +251,7 @@ def _write(function: FunctionType) -> None:
     # A method does not know of out=, so that even None is one too many.
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=where.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
+        _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         **{f"_{each}": value for each, value in defaults.items()},
@@ -279,7 +280,7 @@ def _write(function: FunctionType) -> None:
         "        if _again is None:",
         f"            _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
         " or _brief(_error)",
-        *("            " + each for each in where.RAISE),
+        *("            " + each for each in user_frame.RAISE),
         "    return _again()",  # out of the handler, so that errors are raised without this one
     ]
     made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")

@@ -9,9 +9,9 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..kernels import convolve, grid, resample
 from ..kernels.layout import laid_as, widened
+from ..runtime.user_frame import warn
 from .pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .table import op, surface
 

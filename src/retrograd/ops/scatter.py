@@ -11,10 +11,10 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
-from ..core.where import warn
 from ..kernels import indexing
 from ..kernels.fast import LARGE, copied
 from ..kernels.picking import SOME, fits, taken, taken_along, within
+from ..runtime.user_frame import warn
 from .calls import modify
 from .inner import expand
 from .interpret import Transformed

@@ -10,7 +10,7 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
-from ..core.where import briefly, warn
+from ..runtime.user_frame import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
 from .interpret import slicewise

@@ -8,7 +8,6 @@ from typing import Any
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
-from ..core.where import warn
 from ..kernels import few
 from ..kernels.fast import LARGE
 from ..kernels.floats import widened
@@ -16,6 +15,7 @@ from ..kernels.large import by_rows
 from ..kernels.normal import PIECE, pieces
 from ..kernels.picking import largest
 from ..kernels.summing import spread_sum
+from ..runtime.user_frame import warn
 from .along import WHOLE
 from .arithmetic import neg
 from .create import zeros_like

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .create import ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
 from .pad import pad

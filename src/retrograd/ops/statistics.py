@@ -10,7 +10,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .arithmetic import div, mul, sub
 from .create import made, place_of, scalar_tensor
 from .elementary import sqrt

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .optimizer import Optimizer
 from .schedule import EPOCH_DEPRECATED, LRScheduler, check_optimizer, put, values
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy
 
-from ..core import devices, where
+from ..core import devices
 from ..core.levels import LEVEL
 from ..core.modes import recording
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE
+from ..runtime import user_frame
 
 #: Bytes of each array that a rule works on at a time. A rule goes over them a dozen times: all of its arrays together
 #: are to stay in the second cache (2**15 floats: 300,000 parameters of Adam in 0.45 ms; 2**12: 0.9 ms, 2**17: 0.7 ms).
@@ -294,7 +295,7 @@ def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numb
     arrays = None if recording() else _numbers(tensors)
     if arrays is not None:
         level_for(param._array, arrays[0].dtype).run(rule, numbers, arrays)
-        place = where.caller()
+        place = user_frame.caller()
         for each in (param, *state):
             cell = each._cell
             if cell is not None:

@@ -17,9 +17,9 @@ from ..core.modes import put_back, recording, set_recording
 from ..core.node import Handle
 from ..core.tensor import Tensor
 from ..core.timed import timed
-from ..core.where import warn
 from ..ops.cast import typename
 from ..ops.data import tensor
+from ..runtime.user_frame import warn
 
 
 class _Required:

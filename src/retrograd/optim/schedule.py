@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..core.where import warn
+from ..runtime.user_frame import warn
 from .optimizer import Optimizer
 
 EPOCH_DEPRECATED = (

@@ -12,7 +12,7 @@ from ..autograd import profiler as autograd_profiler
 from ..autograd.profiler_util import EventList, ProfilerActivity
 from ..core import devices
 from ..core.absent import absent, listed
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 PROFILER_STEP_NAME = "ProfilerStep"
 

@@ -12,9 +12,9 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import promote_types
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.compare import isclose
 from ..ops.data import as_tensor
+from ..runtime.user_frame import warn
 
 #: Relative and absolute tolerance of results that were calculated in a dtype; other numbers must be equal.
 TOLERANCES = {

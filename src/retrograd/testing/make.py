@@ -10,10 +10,10 @@ from ..core.dtypes import dtype as Dtype
 from ..core.dtypes import finfo, iinfo
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.create import empty, full
 from ..ops.parts import view_as_real
 from ..ops.random import randint
+from ..runtime.user_frame import warn
 
 
 def make_tensor(

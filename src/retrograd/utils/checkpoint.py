@@ -16,14 +16,15 @@ from typing import Any, ClassVar
 from ..autograd import backward
 from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
-from ..core import engine, where
+from ..core import engine
 from ..core.absent import absent, listed
 from ..core.modes import enable_grad, no_grad, recording
 from ..core.node import AccumulateGrad
 from ..core.reasons import explained, of_node
 from ..core.tensor import Tensor
-from ..core.where import warn
 from ..ops.random import fork_rng, get_rng_state, set_rng_state
+from ..runtime import user_frame
+from ..runtime.user_frame import warn
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
@@ -161,7 +162,7 @@ class Frame:
     """One call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
 
     def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
-        self.code, self.instruction = where.caller()
+        self.code, self.instruction = user_frame.caller()
         self.rerun, self.check, self.early_stop = rerun, check, True
         self.complete = False
         self.inputs = [kept(each) if isinstance(each, Tensor) else each for each in args]
@@ -175,7 +176,7 @@ class Frame:
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_facts(tensor))
-        self.lines.append(where.caller())
+        self.lines.append(user_frame.caller())
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
@@ -231,13 +232,13 @@ class Frame:
         return ""
 
     def _place(self) -> str:
-        place = where.describe(self.code, self.instruction)
+        place = user_frame.describe(self.code, self.instruction)
         remedy = "Remedy: let the function do the same each time it is called, whatever happened in between."
         return f"\nThe function is checkpointed at {place}\n{remedy}" if place else f"\n{remedy}"
 
 
 def _line(what: str, place: Any) -> str:
-    return f"{what} at {where.describe(*place)}\n" if place else f"not {what}\n"
+    return f"{what} at {user_frame.describe(*place)}\n" if place else f"not {what}\n"
 
 
 def _facts(tensor: Tensor) -> dict[str, Any]:
@@ -263,7 +264,7 @@ class _Again:
             self.beyond = True  # a backward pass inside of the function itself
             return tensor
         self.facts.append(_facts(tensor))
-        self.lines.append(where.caller())
+        self.lines.append(user_frame.caller())
         holder = frame.holders[index]()
         if holder is not None:  # else a backward pass inside of the function has freed it
             holder.value = tensor

@@ -10,8 +10,9 @@ import sys
 
 import numpy
 
-from ..core import devices, threads
+from ..core import devices
 from ..core.absent import absent, listed
+from ..runtime import blas_threads
 
 
 def get_pretty_env_info() -> str:
@@ -25,7 +26,7 @@ def get_pretty_env_info() -> str:
         ("Python version", f"{sys.version} ({sys.maxsize.bit_length() + 1}-bit runtime)"),
         ("Is CUDA available", str(devices.gpu_count() > 0)),
         ("CPU", f"{platform.machine()}, {os.cpu_count()} logical cores"),
-        ("Threads", str(threads.get_num_threads())),
+        ("Threads", str(blas_threads.get_num_threads())),
         ("NumPy", numpy.__version__),
         *((name, _version(name)) for name in ("scipy", "ml_dtypes", "numba", "cupy")),
     ]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ..core.absent import absent, listed
 from ..core.node import Handle as RemovableHandle
 from ..core.tensor import Tensor
-from ..core.where import warn
+from ..runtime.user_frame import warn
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 

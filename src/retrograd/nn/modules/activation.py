@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...core.where import warn
 from ...ops.create import empty
+from ...runtime.user_frame import warn
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

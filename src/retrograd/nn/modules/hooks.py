@@ -14,7 +14,7 @@ from ...autograd.function import Function
 from ...core.modes import recording
 from ...core.node import Handle
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...runtime.user_frame import warn
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 

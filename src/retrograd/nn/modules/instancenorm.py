@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...runtime.user_frame import warn
 from .. import functional as F
 from .batchnorm import _expects, _LazyNormBase, _NormBase
 

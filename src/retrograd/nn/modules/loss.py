@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...runtime.user_frame import warn
 from .. import functional as F
 from .carried import carries
 from .distance import PairwiseDistance

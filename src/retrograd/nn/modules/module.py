@@ -16,9 +16,9 @@ from ...core.borrowed import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor, preserve_format
-from ...core.where import warn
 from ...ops.cast import conversion, typename
 from ...ops.create import empty_like
+from ...runtime.user_frame import warn
 from ..parameter import Buffer, Parameter
 from . import hooks
 from .hooks import (

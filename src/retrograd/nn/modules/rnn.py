@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...core.where import warn
 from ...ops.create import empty, zeros
 from ...ops.table import of_package
+from ...runtime.user_frame import warn
 from .. import init
 from ..parameter import Parameter
 from ..sequences import PackedSequence

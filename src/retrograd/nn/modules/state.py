@@ -14,7 +14,7 @@ from ...core.borrowed import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...runtime.user_frame import warn
 from ..parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"

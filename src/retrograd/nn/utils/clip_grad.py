@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from ...core.absent import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...core.where import warn
 from ...ops.data import tensor
 from ...ops.join import stack
 from ...ops.reduce import vector_norm
+from ...runtime.user_frame import warn
 
 Tensors = Tensor | Iterable[Tensor]
 

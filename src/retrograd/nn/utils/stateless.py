@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.absent import absent, listed
-from ...core.where import warn
 from ...func import modules
+from ...runtime.user_frame import warn
 
 
 def functional_call(

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.absent import absent, listed
 from ...core.tensor import Tensor
-from ...core.where import warn
 from ...ops.memory import norm_except_dim as norm
+from ...runtime.user_frame import warn
 from ..modules.module import Module
 from ..parameter import Parameter
 

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import numpy
 
-from ...core import devices, threads
+from ...core import devices
+from ...runtime import blas_threads
 from .measurement import Measurement, TaskSpec
 
 
@@ -33,12 +34,12 @@ def timer() -> float:
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
     """A block in which ``n`` threads calculate."""
-    before = threads.get_num_threads()
+    before = blas_threads.get_num_threads()
     try:
-        threads.set_num_threads(n)
+        blas_threads.set_num_threads(n)
         yield
     finally:
-        threads.set_num_threads(before)
+        blas_threads.set_num_threads(before)
 
 
 class Timer:

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from ...core import devices
 from ...core.timed import timed
-from ...core.where import warn
 from ...ops.random import Generator
+from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, fetched
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed

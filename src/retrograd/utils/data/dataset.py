@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
-from ...core.where import warn
 from ...ops.random import Generator, default_generator, randperm
+from ...runtime.user_frame import warn
 
 Sample = TypeVar("Sample", covariant=True)
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy
 
-from ...core.threads import set_num_threads
 from ...ops.random import manual_seed
+from ...runtime.blas_threads import set_num_threads
 
 
 @dataclass(frozen=True, slots=True)

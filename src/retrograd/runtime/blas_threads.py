@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy
 
-from . import waiting
-from .where import warn
+from . import blas_spin
+from .user_frame import warn
 
 # The functions that tell and set the number of threads: OpenBLAS as NumPy's and SciPy's wheels bring it (with 64-bit
 # integers or without) and as systems install it, MKL, and BLIS.
@@ -122,13 +122,13 @@ def sleep_soon() -> bool:
     Its threads are ended, and start anew with the next product. Not while another thread of the program's may be amidst
     one, and not where somebody has said how long they are to wait.
     """
-    if waiting.VARIABLE in os.environ or not hasattr(os, "fork") or not _alone():
+    if blas_spin.VARIABLE in os.environ or not hasattr(os, "fork") or not _alone():
         return False
     for path in _places(LINKED[0]):
         with suppress(OSError):
             library = ctypes.CDLL(path)
             if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
-                os.environ[waiting.VARIABLE] = str(waiting.PATIENCE)
+                os.environ[blas_spin.VARIABLE] = str(blas_spin.PATIENCE)
                 library.openblas_read_env()
                 library.blas_thread_shutdown_()
                 return True
