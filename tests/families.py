@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import retrograd
-from retrograd.core.left_out import reason
+from retrograd.compat.unsupported import reason
 
 OPERATIONS = {
     "pointwise": """

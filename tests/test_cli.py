@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd import cli
-from retrograd.core.absent import PAGE
+from retrograd.compat.missing_names import PAGE
 from retrograd.version import OWN
 
 SOURCE = str(Path(retrograd.__file__).parent.parent)

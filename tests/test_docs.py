@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import retrograd
-from retrograd.core.absent import PAGE, why_absent
-from retrograd.core.left_out import LEFT_OUT
+from retrograd.compat.missing_names import PAGE, why_absent
+from retrograd.compat.unsupported import LEFT_OUT
 from retrograd.ops.operation import OPS
 from tests.pages import PAGES, ROOT, blocks, run_page
 

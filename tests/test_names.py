@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from retrograd.core import left_out
-from retrograd.core.absent import PAGE
+from retrograd.compat import unsupported
+from retrograd.compat.missing_names import PAGE
 from tests import families
 from tests.families import asked, below_torch, ours, recorded
 
@@ -17,7 +17,7 @@ LEFT_OUT = [
     (place, name, why)
     for place, names in recorded().items()
     for name in names
-    if (why := left_out.reason(below_torch(place, name)))
+    if (why := unsupported.reason(below_torch(place, name)))
 ]
 
 
@@ -50,7 +50,7 @@ def test_names_left_out_on_purpose_say_so(place: str) -> None:
 def test_every_reason_has_names() -> None:
     # Modules and underscored names are not recorded.
     of_modules = {"named tensors", "downloads", "private names"}
-    assert {why for _, _, why in LEFT_OUT} | of_modules == left_out.LEFT_OUT.keys()
+    assert {why for _, _, why in LEFT_OUT} | of_modules == unsupported.LEFT_OUT.keys()
 
 
 def test_a_tensor_left_out_is_answered_for_by_the_class_and_by_its_tensors() -> None:
@@ -107,7 +107,7 @@ def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
         name for name in shown if f"{place}.{name}" in recorded() or isinstance(getattr(module, name, 0), ModuleType)
     }
     unknown = shown - parts - set(recorded()[place]) - OURS
-    assert {name for name in unknown if left_out.reason(below_torch(place, name)) is None} == set()
+    assert {name for name in unknown if unsupported.reason(below_torch(place, name)) is None} == set()
     assert not parts & {"core", "kernels", "ops", "cli", "program", "shim"}
 
 

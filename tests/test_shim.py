@@ -14,8 +14,8 @@ import pytest
 
 import retrograd
 from retrograd import shim
-from retrograd.core.absent import PAGE, absent, torch_name, why_absent
-from retrograd.core.left_out import LEFT_OUT
+from retrograd.compat.missing_names import PAGE, absent, torch_name, why_absent
+from retrograd.compat.unsupported import LEFT_OUT
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types
     """A package ``retrograd.standin`` with a module ``deep`` in it and, as an attribute, a module from elsewhere."""
     folder = tmp_path / "standin"  # type: ignore[operator]
     folder.mkdir()
-    ending = "from retrograd.core.absent import absent\n__getattr__ = absent(__name__)\n"
+    ending = "from retrograd.compat.missing_names import absent\n__getattr__ = absent(__name__)\n"
     (folder / "__init__.py").write_text("import sys\nvalue = 1\n" + ending)
     (folder / "deep.py").write_text("class Thing:\n    pass\n" + ending)
     monkeypatch.setattr(retrograd, "__path__", [*retrograd.__path__, str(tmp_path)])

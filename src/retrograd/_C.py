@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compat.missing_names import absent, listed
 from .core import overriding
-from .core.absent import absent, listed
 
 _disabled_torch_function_impl = overriding.disabled
 

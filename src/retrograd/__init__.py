@@ -9,7 +9,7 @@ import typing as _typing
 from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
 from . import _C as _C
 from . import autograd
-from .core import absent as _absent
+from .compat import missing_names as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
 from .core import tensor as _tensor
@@ -101,7 +101,7 @@ for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
     setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
-#: What is loaded when first asked for (Note [Later] in ``core/absent.py``), and the module that it comes with.
+#: What is loaded when first asked for (Note [Later] in ``compat/missing_names.py``), and the module that it comes with.
 _COMING = {
     "compiler": ("compile",),
     "runtime.malloc": ("empty_cache",),

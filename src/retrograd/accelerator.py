@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import cuda
+from .compat.missing_names import absent, listed
 from .core import devices, dtypes
-from .core.absent import absent, listed
 from .runtime.user_frame import warn
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import retrograd
-from retrograd.core import absent
+from retrograd.compat import missing_names
 from retrograd.version import OWN
 
 from . import program
@@ -91,7 +91,7 @@ def info() -> str:
     """What ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{OWN} ({os.path.dirname(retrograd.__file__)})"),
-        ("pages", absent.PAGES),
+        ("pages", missing_names.PAGES),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),

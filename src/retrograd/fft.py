@@ -1,6 +1,6 @@
 """Discrete Fourier transforms, as ``torch.fft``."""
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 from .ops.fft import (
     fft,
     fft2,

@@ -27,7 +27,7 @@ from retrograd import (
     unravel_index,
 )  # fmt: skip
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",

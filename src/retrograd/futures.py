@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 
 Value = TypeVar("Value")
 

@@ -1,6 +1,6 @@
 """Linear algebra, as ``torch.linalg``."""
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 from .ops.linalg import (
     LinAlgError,
     cholesky,

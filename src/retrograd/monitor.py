@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 
 Value = int | float | str
 #: The name of the events in which a :class:`Stat` tells.

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from .compat.missing_names import absent, listed
 from .core import overriding
-from .core.absent import absent, listed
 from .core.tensor import Tensor
 from .nn import functional as _functional
 from .ops import overridden

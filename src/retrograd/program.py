@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 
-from retrograd.core import absent
+from retrograd.compat import missing_names
 
 from . import shim
 
@@ -122,7 +122,7 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
     if __file__ in files:
         started = len(files) - files[::-1].index(__file__)
         entries, files = entries[started:], files[started:]
-    while files and files[-1] in (shim.__file__, absent.__file__):
+    while files and files[-1] in (shim.__file__, missing_names.__file__):
         entries.pop()
         files.pop()
     if not entries:

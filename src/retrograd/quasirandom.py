@@ -10,7 +10,7 @@ import numpy
 
 import retrograd as torch
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 from .core.dtypes import unsupported
 from .core.tensor import Tensor
 

@@ -1,6 +1,6 @@
 """The default random generator, as ``torch.random``."""
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 from .ops.random import (
     Generator,  # noqa: F401 - PyTorch's module has it too, and does not name it
     default_generator,  # noqa: F401 - the same

@@ -27,8 +27,8 @@ from .checkpoints.machine import BROKEN, Blocked, Machine, Refused, Source, Unal
 from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
 from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
+from .compat.missing_names import absent, listed
 from .core import devices
-from .core.absent import absent, listed
 from .core.devices import device
 from .ops.memory import UntypedStorage
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compat.type_names import kind_of
 from .core import devices
-from .core.kinds import kind_of
 from .runtime.user_frame import warn
 
 _PRECISIONS = ("highest", "high", "medium")

@@ -17,7 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from retrograd.core.absent import Absences
+from retrograd.compat.missing_names import Absences
 
 PACKAGE = __name__.partition(".")[0]
 TORCH = "torch"

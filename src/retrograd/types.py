@@ -6,7 +6,7 @@ import builtins
 import os
 from typing import IO, Any, TypeAlias
 
-from .core.absent import absent, listed
+from .compat.missing_names import absent, listed
 from .core.devices import device
 from .core.size import Size
 from .core.tensor import Tensor

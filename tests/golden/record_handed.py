@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import get_testing_overrides, resolve_name
 
-from retrograd.core import left_out
+from retrograd.compat import unsupported
 from tests.families import recorded
 from tests.overridden import GOLDEN, handed, reached
 
@@ -41,7 +41,7 @@ def main() -> None:
     for function, dummy in get_testing_overrides().items():
         name = (resolve_name(function) or "").removeprefix("torch.").removeprefix("functional.")
         operator = name.startswith("Tensor.__") and name.endswith("__")
-        if name in APART or left_out.reason(name) or not (name in known or operator) or reached(torch, name) is None:
+        if name in APART or unsupported.reason(name) or not (name in known or operator) or reached(torch, name) is None:
             continue
         for arguments in candidates(dummy):
             try:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch.overrides import TorchFunctionMode, get_ignored_functions, get_testing_overrides
 
-from retrograd.core import left_out
+from retrograd.compat import unsupported
 from tests.families import recorded
 
 TARGET = Path(__file__).resolve().parents[2] / "src" / "retrograd" / "ops" / "overridden.txt"
@@ -141,7 +141,9 @@ def main() -> None:
             if not callable(found) or isinstance(found, type) or name in ("set_default_device", "save", "load"):
                 continue
             full = name if place == "torch" else f"{place}.{name}"
-            known = name in recorded()["torch" if place == "torch" else f"torch.{place}"] and not left_out.reason(full)
+            known = name in recorded()["torch" if place == "torch" else f"torch.{place}"] and not unsupported.reason(
+                full
+            )
             if not known and not (place == "Tensor" and name.endswith("__") and found in overridable):
                 continue
             if place == "autograd" and name not in ("grad", "backward"):

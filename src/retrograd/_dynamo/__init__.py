@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..compiler import (
     OptimizedModule,
     allow_in_graph,
@@ -16,7 +17,6 @@ from ..compiler import (
     set_stance,
 )
 from ..compiler.wrapper import disabled
-from ..core.absent import absent, listed
 from . import config
 
 

@@ -4,7 +4,7 @@ scaled so that these do not underflow.
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import autocast_mode, grad_scaler
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler

@@ -14,10 +14,10 @@ from typing import Any
 
 from .. import cuda, linalg
 from .. import fft as fft_module
+from ..compat.missing_names import absent, listed
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
-from ..core.absent import absent, listed
 from ..core.dtypes import dtype, float32, float64
-from ..core.kinds import kind_of
 from ..core.modes import recording
 from ..core.tensor import Tensor
 from ..nn import functional

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import cuda
+from ..compat.missing_names import absent, listed
+from ..compat.pickle_names import Borrowed
 from ..core import dtypes
-from ..core.absent import absent, listed
-from ..core.borrowed import Borrowed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..ops.compare import isfinite

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy
 
+from ..compat.missing_names import absent, listed
 from ..core import engine
-from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.levels import level_of
 from ..core.modes import (

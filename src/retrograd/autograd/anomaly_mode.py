@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
 from ..runtime.user_frame import warn
 

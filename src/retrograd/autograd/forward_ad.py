@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.reasons import explained
 from ..core.tensor import Tensor
 from ..ops.interpret import Run, runs

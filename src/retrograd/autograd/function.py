@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from ..compat.missing_names import absent, listed
 from ..core import anomaly
-from ..core.absent import absent, listed
 from ..core.devices import module_of
 from ..core.engine import lifted
 from ..core.modes import no_grad, put_back, recording, set_recording

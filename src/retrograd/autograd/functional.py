@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.reasons import defined, explained
 from ..core.tensor import Tensor

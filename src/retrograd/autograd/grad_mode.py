@@ -1,6 +1,6 @@
 """The switches of recording, as ``torch.autograd.grad_mode``."""
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import autograd
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64, promote_types
 from ..core.tensor import Tensor
 from ..ops.random import Generator

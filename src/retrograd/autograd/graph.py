@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy
 
+from ..compat.missing_names import absent, listed
 from ..core import engine, packing
-from ..core.absent import absent, listed
 from ..core.node import AccumulateGrad, Handle, Output, plan_for
 from ..core.node import Node as RecordedNode
 from ..core.reasons import explained

@@ -14,8 +14,8 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any, Self, TypeVar
 
+from ..compat.missing_names import absent, listed
 from ..core import devices, dtypes
-from ..core.absent import absent, listed
 from ..runtime import user_frame
 from . import timing
 from .event_names import arguments_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple, cast
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..runtime.user_frame import warn
 from .event_table import shown_time, table
 

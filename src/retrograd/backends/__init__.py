@@ -6,8 +6,8 @@ what is set in it without effect.
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
-from ..core.flags import Precision, flagged
+from ..compat.config_module import Precision, flagged
+from ..compat.missing_names import absent, listed
 
 _LATER = {
     name: name

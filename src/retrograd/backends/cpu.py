@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 
 def get_cpu_capability() -> str:

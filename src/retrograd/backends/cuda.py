@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import settings
+from ..compat.config_module import ATTENTION, Flag, Group, Precision, flagged
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
-from ..core.flags import ATTENTION, Flag, Group, Precision, flagged
 from ..runtime.user_frame import warn
 
 

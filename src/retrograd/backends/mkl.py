@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ..core.absent import absent, listed
-from ..core.flags import Flag, Group, Precision, flagged, swap, within
+from ..compat.config_module import Flag, Group, Precision, flagged, swap, within
+from ..compat.missing_names import absent, listed
 from .mkl import VERBOSE_OFF, VERBOSE_ON, verbose
 
 VERBOSE_ON_CREATION = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 
 def is_available() -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.absent import absent, listed
-from ..core.flags import Flag, flagged
+from ..compat.config_module import Flag, flagged
+from ..compat.missing_names import absent, listed
 
 
 class _Engine(Flag):

@@ -8,7 +8,7 @@ import sys
 from types import FunctionType
 from typing import Any, ClassVar
 
-from ..core.borrowed import Borrowed
+from ..compat.pickle_names import Borrowed
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.tensor import Tensor
 from ..core.tree import tree_map
 from ..nn import Module

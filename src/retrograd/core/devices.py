@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..runtime.user_frame import briefly
-from .kinds import kind_of
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "

@@ -11,8 +11,8 @@ from typing import Any, Final
 import ml_dtypes
 import numpy
 
+from ..compat.type_names import kind_of
 from ..runtime.user_frame import briefly
-from .kinds import kind_of
 
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..runtime.user_frame import brief, briefly, warn
 from . import devices, dtypes, overriding
 from .devices import device
 from .dtypes import dtype
-from .kinds import kind_of
 from .modes import in_inference
 from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .reasons import explained

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 
 class Stream:

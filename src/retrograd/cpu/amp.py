@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..amp import old
+from ..compat.missing_names import absent, listed
 from ..core import dtypes
-from ..core.absent import absent, listed
 
 autocast, GradScaler = old.classes("cpu", dtypes.bfloat16)
 

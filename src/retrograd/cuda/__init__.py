@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..core import devices as _devices
-from ..core.absent import absent, listed
 from ..core.errors import AcceleratorError, OutOfMemoryError
 from ..ops.oldtypes import CUDA_TYPES as _TYPES
 from . import memory, random, streams

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import amp
 from ..amp import old
+from ..compat.missing_names import absent, listed
 from ..core import dtypes
-from ..core.absent import absent, listed
 
 autocast, GradScaler = old.classes("cuda", dtypes.float16)
 

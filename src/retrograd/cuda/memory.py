@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
 from ..runtime.user_frame import warn
 
 _highest = {"allocated": 0, "reserved": 0}

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
 from ..core.tensor import Tensor
 from ..ops.random import default_generator
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
 
 
 def _gpu(missing: str) -> Any:

@@ -8,8 +8,8 @@ several share.
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
-from ..core.borrowed import show_as_torch
+from ..compat.missing_names import absent, listed
+from ..compat.pickle_names import show_as_torch
 from . import (
     bernoulli,
     beta,

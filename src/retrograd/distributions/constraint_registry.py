@@ -8,7 +8,7 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import constraints, transforms
 
 Factory = Callable[[Any], transforms.Transform]

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
-from ..core.borrowed import Borrowed
+from ..compat.missing_names import absent, listed
+from ..compat.pickle_names import Borrowed
 
 
 class Constraint(Borrowed):

@@ -8,7 +8,7 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import one_hot
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..ops.gamma import sample_dirichlet
 from . import constraints
 from .distribution import ONE

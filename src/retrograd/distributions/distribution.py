@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..core.absent import absent, listed
-from ..core.borrowed import Borrowed
+from ..compat.missing_names import absent, listed
+from ..compat.pickle_names import Borrowed
 from ..ops.interpret import Transformed
 from ..runtime.user_frame import warn
 from . import constraints

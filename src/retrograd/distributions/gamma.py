@@ -7,7 +7,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..ops.gamma import standard_gamma
 from . import constraints
 from .distribution import ONE

@@ -7,7 +7,7 @@ import math
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from .cauchy import Cauchy
 from .half_normal import Half
 

@@ -13,7 +13,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..runtime.user_frame import warn
 from .bernoulli import Bernoulli
 from .beta import Beta

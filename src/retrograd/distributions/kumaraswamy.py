@@ -8,7 +8,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform

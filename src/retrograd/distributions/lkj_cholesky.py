@@ -8,7 +8,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import constraints
 from .beta import Beta
 from .distribution import ONE, Distribution

@@ -8,7 +8,7 @@ import retrograd as torch
 from retrograd import Size, Tensor
 from retrograd.nn.functional import one_hot
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import constraints
 from .categorical import OfClasses
 from .distribution import ONE

@@ -14,7 +14,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..core.borrowed import Borrowed
+from ..compat.pickle_names import Borrowed
 from . import constraints
 from .utils import lazy_property, sum_rightmost
 

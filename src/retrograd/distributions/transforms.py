@@ -13,7 +13,7 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import logsigmoid, pad, softplus
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import constraints
 from .transform import (
     CatTransform,

@@ -13,7 +13,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 euler_constant = 0.57721566490153286060
 

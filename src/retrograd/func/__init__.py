@@ -1,6 +1,6 @@
 """``torch.func``: functions made of functions."""
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .transforms import grad, grad_and_value, jvp, linearize, vjp

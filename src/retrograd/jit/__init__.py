@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ..core.absent import PAGE, absent, listed
+from ..compat.missing_names import PAGE, absent, listed
 from ..core.modes import no_grad
 from ..nn import Module
 from ..runtime.user_frame import warn

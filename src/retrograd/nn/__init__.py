@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .parallel import DataParallel

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.absent import absent, listed
-from ..core.flags import ATTENTION
+from ..compat.config_module import ATTENTION
+from ..compat.missing_names import absent, listed
 
 
 class SDPBackend(enum.Enum):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd import grad
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.modes import enable_grad
 from ..core.tensor import Tensor
 from ..ops.create import zeros

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..ops.create import empty_like

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.overriding import DISABLED
 from ..core.tensor import Tensor, leaf_of
 from ..ops.cast import on_cpu

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..core.borrowed import Borrowed
+from ..compat.pickle_names import Borrowed
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
 from ..ops.create import empty_like

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import anomaly, devices, dtypes, overriding
-from ..core.kinds import kind_of
 from ..core.modes import in_inference, recording
 from ..core.node import Node, Output, next_number
 from ..core.packing import Packed, before_writing, saving_hooks

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy
 
+from ..compat.missing_names import torch_name
 from ..core import devices, dtypes, overriding
-from ..core.absent import torch_name
 from ..core.dtypes import dtype
 from ..core.levels import LEVEL
 from ..core.reasons import explained

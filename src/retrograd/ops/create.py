@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
-from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
 from ..kernels.fast import LARGE

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
-from ..core.kinds import kind_of
 from ..core.tensor import Tensor, strided, wrap
 from ..runtime.user_frame import warn
 from .cast import to

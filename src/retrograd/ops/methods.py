@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from ..core import left_out
-from ..core.absent import LeftOut
+from ..compat import unsupported
+from ..compat.missing_names import LeftOut
 from ..core.tensor import Tensor
 from . import (  # noqa: F401 - each module enters its operations in the table
     activate,
@@ -96,7 +96,7 @@ def install() -> None:
         setattr(Tensor, dunder, operator_form(found, dunder))
     for name, shown in shape.PROPERTIES.items():
         setattr(Tensor, name, shown)
-    for name in left_out.TENSOR:
+    for name in unsupported.TENSOR:
         setattr(Tensor, name, LeftOut(name))
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
@@ -115,7 +115,7 @@ def install() -> None:
 
 def _listed(self: Tensor) -> list[str]:
     """What a tensor has: completion and Python's suggestions shall not offer what is left out."""
-    return [name for name in object.__dir__(self) if name not in left_out.TENSOR or name in vars(self)]
+    return [name for name in object.__dir__(self) if name not in unsupported.TENSOR or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:

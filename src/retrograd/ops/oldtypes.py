@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
-from ..core.kinds import kind_of
 from ..core.size import Size
 from ..core.tensor import Tensor, new, wrap
 from ..runtime.user_frame import briefly, warn

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import c_name
-from ..core.kinds import kind_of
 from ..core.packing import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump

@@ -16,8 +16,8 @@ from functools import partial
 from types import FrameType, FunctionType
 from typing import Any
 
+from ..compat.type_names import kind_of
 from ..core import overriding
-from ..core.kinds import kind_of
 from ..core.modes import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
 from ..runtime import user_frame

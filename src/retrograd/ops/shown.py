@@ -12,7 +12,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from ..core.annotated import as_written
+from ..compat.annotations import as_written
 from . import signatures
 
 

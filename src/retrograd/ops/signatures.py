@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy
 
+from ..compat.type_names import kind_of
 from ..core import devices, dtypes
-from ..core.kinds import kind_of
 from ..core.tensor import Tensor, layout, memory_format
 
 #: Functions that take a number for any tensor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor

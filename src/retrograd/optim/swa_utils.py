@@ -11,8 +11,8 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from ..compat.missing_names import absent, listed
 from ..core import dtypes
-from ..core.absent import absent, listed
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm

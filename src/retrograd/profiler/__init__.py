@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.profiler import kineto_available, record_function  # noqa: F401 - PyTorch has the first here, but in no list
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import profiler
 from .profiler import (
     ProfilerAction,

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from ..autograd import profiler as autograd_profiler
 from ..autograd.profiler_util import EventList, ProfilerActivity
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
 from ..runtime.user_frame import warn
 
 PROFILER_STEP_NAME = "ProfilerStep"

@@ -1,6 +1,6 @@
 """Signals, as ``torch.signal``."""
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from . import windows
 
 __all__ = ["windows"]

@@ -1,6 +1,6 @@
 """Windows, as ``torch.signal.windows``."""
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..ops.windows import (
     bartlett,
     blackman,

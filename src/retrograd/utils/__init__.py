@@ -1,6 +1,6 @@
 """Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 
 _LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
 __all__ = list(_LATER)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from ..autograd import backward
 from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
+from ..compat.missing_names import absent, listed
 from ..core import engine
-from ..core.absent import absent, listed
 from ..core.modes import enable_grad, no_grad, recording
 from ..core.node import AccumulateGrad
 from ..core.reasons import explained, of_node

@@ -10,8 +10,8 @@ import sys
 
 import numpy
 
+from ..compat.missing_names import absent, listed
 from ..core import devices
-from ..core.absent import absent, listed
 from ..runtime import blas_threads
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..ops.data import from_dlpack
 from ..ops.memory import to_dlpack
 

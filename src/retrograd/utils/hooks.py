@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..core.absent import absent, listed
+from ..compat.missing_names import absent, listed
 from ..core.node import Handle as RemovableHandle
 from ..core.tensor import Tensor
 from ..runtime.user_frame import warn

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from . import (  # noqa: F401 - a program reaches it from here
     activation,
     adaptive,

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...ops.cast import typename
 from ..parameter import Parameter

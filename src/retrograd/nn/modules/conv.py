@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import empty
 from .. import functional as F

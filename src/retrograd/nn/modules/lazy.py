@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ..parameter import is_lazy
 
 

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ...core.absent import absent, listed
-from ...core.borrowed import Borrowed
+from ...compat.missing_names import absent, listed
+from ...compat.pickle_names import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor, preserve_format

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import empty, zeros
 from ...ops.table import of_package

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...core.borrowed import Borrowed
+from ...compat.pickle_names import Borrowed
 from ...core.modes import no_grad
 from ...core.node import Handle
 from ...core.tensor import Tensor

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import full
 from .. import functional as F

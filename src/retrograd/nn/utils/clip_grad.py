@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops.data import tensor

@@ -6,7 +6,7 @@ import copy
 import functools
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...ops.create import ones_like, zeros_like
 from ..parameter import Parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...ops.random import default_generator
 from ..modules.module import Module
 

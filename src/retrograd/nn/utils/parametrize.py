@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor, contiguous_format
 from ...ops.create import empty, empty_like, ones_like, zeros_like
 from ...ops.join import cat

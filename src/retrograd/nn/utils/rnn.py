@@ -1,6 +1,6 @@
 """Sequences of different lengths, as ``torch.nn.utils.rnn``. They are written in ``nn.sequences``."""
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from .. import sequences
 from ..sequences import *  # noqa: F403 - all of it is given on
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops.products import dot, mv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from .compare import Colorize, Compare
 from .measurement import Measurement, TaskSpec, ordered_unique, select_unit, trim_sigfig, unit_to_english
 from .timer import Language, Timer, set_torch_threads, timer

@@ -1,6 +1,6 @@
 """Data sets, the order in which they are gone through, and loading in batches: ``torch.utils.data``."""
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (

@@ -5,7 +5,7 @@ Without that package this module is not to be had: ModuleNotFoundError, "No modu
 
 from __future__ import annotations
 
-from ...core.absent import absent, listed
+from ...compat.missing_names import absent, listed
 from .writer import FileWriter, SummaryWriter
 
 __all__ = ["FileWriter", "SummaryWriter"]

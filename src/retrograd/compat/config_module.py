@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from .kinds import kind_of
+from .type_names import kind_of
 
 
 class Flag:

@@ -1,6 +1,6 @@
 """What of PyTorch is left out on purpose: the reasons, and under each the names, as one table.
 
-Errors (``absent.py``), the page of differences and the count of what is present (``scripts/coverage.py``) read it. Holds
+Errors (``compat/missing_names.py``), the page of differences and the count of what is present (``scripts/coverage.py``) read it. Holds
 names only; knows nothing of what is there.
 """
 

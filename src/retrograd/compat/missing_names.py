@@ -2,7 +2,7 @@
 
 Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
 the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
-``left_out.py``. Parts that most programs do not need are loaded when first asked for (Note [Later]). Knows no operation.
+``compat/unsupported.py``. Parts that most programs do not need are loaded when first asked for (Note [Later]). Knows no operation.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
+from ..core import overriding
 from ..runtime import fp_warnings, user_frame
-from . import overriding
-from .annotated import show_annotations
-from .borrowed import own_constructors
-from .left_out import reason
+from .annotations import show_annotations
+from .pickle_names import own_constructors
+from .unsupported import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -141,7 +141,10 @@ class Absences:
 
 
 #: What stands in the package for its own use.
-INSIDE = ("cli", "core", "kernels", "ops", "program", "shim")
+INSIDE = (
+    "cli", "compat", "core", "dispatch", "import_hook", "inspection", "kernels", "operations", "ops", "program", "runner",
+    "runtime", "shim",
+)  # fmt: skip
 
 
 def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
