@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import retrograd as torch
-from retrograd.core import engine, overriding
+from retrograd.core import engine, torch_function
 
 os.environ["RETROGRAD_TRACEBACK"] = "full"  # those who read a failed test want to see where
 
@@ -25,5 +25,5 @@ def no_leaked_state() -> Iterator[None]:
     assert torch.get_default_device().type == "cpu", "a test left another default device"
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
     assert not engine.retain_last, "a test left the order of retaining changed"
-    assert overriding.state() == (overriding.ALL, ()), "a test left a mode of torch.overrides"
-    overriding.forget()  # a test's classes: functions are to be as they are without any
+    assert torch_function.state() == (torch_function.ALL, ()), "a test left a mode of torch.overrides"
+    torch_function.forget()  # a test's classes: functions are to be as they are without any

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.autograd import graph
-from retrograd.core.node import AccumulateGrad
+from retrograd.core.graph import AccumulateGrad
 from tests.interrupted import everywhere
 
 

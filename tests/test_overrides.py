@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core import overriding
+from retrograd.core import torch_function
 from retrograd.ops import overridden
 from retrograd.ops.promote import PLAIN
 from tests.overridden import handed, reached, recorded
@@ -37,7 +37,7 @@ def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
         of_class = name.startswith("Tensor.")
         for known in (True,) if of_class else (False, True):  # the first that asks, and others
             if not known:
-                overriding.forget()
+                torch_function.forget()
             found = handed(torch, name, arguments, of_class)
             if json.loads(json.dumps(found)) != expected:
                 wrong.append((name, arguments, known, found, expected))
@@ -140,11 +140,11 @@ def test_modules_that_are_loaded_later_look_too() -> None:
 
 
 def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:
-    for _ in range(overriding.OFTEN + 1):
+    for _ in range(torch_function.OFTEN + 1):
         with torch.overrides.BaseTorchFunctionMode():
             pass
     assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
-    overriding.forget()
+    torch_function.forget()
     assert "<looking for overrides>" not in {code.co_filename for code in codes()}
 
 

@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels.text import tensor_text
+from retrograd.core.formatting import tensor_text
 from tests.printed import CASES, array_of
 
 TEXTS = json.loads((Path(__file__).with_name("golden") / "printing.json").read_text())["texts"]

@@ -17,8 +17,8 @@ import pytest
 import retrograd as torch
 from retrograd.autograd import timing
 from retrograd.autograd.profiler_util import FunctionEvent, FunctionEventAvg
-from retrograd.core.node import AccumulateGrad
-from retrograd.core.timed import TIMED
+from retrograd.core.graph import AccumulateGrad
+from retrograd.core.profiled import TIMED
 from retrograd.ops.nodes import MADE
 from retrograd.ops.operation import ARRAYS
 from retrograd.profiler import ProfilerActivity, profile, record_function

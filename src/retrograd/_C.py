@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from .compat.missing_names import absent, listed
-from .core import overriding
+from .core import torch_function
 
-_disabled_torch_function_impl = overriding.disabled
+_disabled_torch_function_impl = torch_function.disabled
 
 
 class _Off:
@@ -19,7 +19,7 @@ class _Off:
     level: int
 
     def __enter__(self) -> None:
-        self.block = overriding.switched(self.level)
+        self.block = torch_function.switched(self.level)
         self.block.__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -30,24 +30,24 @@ class DisableTorchFunctionSubclass(_Off):
     """Within a block ``__torch_function__`` of classes is not asked; modes are."""
 
     __module__ = "torch._C"
-    level = overriding.MODES
+    level = torch_function.MODES
 
 
 class DisableTorchFunction(_Off):
     """Within a block neither classes nor modes are asked."""
 
     __module__ = "torch._C"
-    level = overriding.NOBODY
+    level = torch_function.NOBODY
 
 
 def _is_torch_function_enabled() -> bool:
     """Whether classes are asked."""
-    return overriding.state()[0] == overriding.ALL
+    return torch_function.state()[0] == torch_function.ALL
 
 
 def _len_torch_function_stack() -> int:
     """How many modes have been entered."""
-    return len(overriding.state()[1])
+    return len(torch_function.state()[1])
 
 
 class _profiler:

@@ -13,11 +13,12 @@ from .compat import missing_names as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
 from .core import tensor as _tensor
-from .core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+from .core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
 from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
-from .core.errors import AcceleratorError, OutOfMemoryError
-from .core.modes import (
+from .core.exceptions import AcceleratorError, OutOfMemoryError
+from .core.formatting import set_printoptions
+from .core.grad_mode import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -36,7 +37,6 @@ from .core.tensor import (
     preserve_format,
     strided,
 )
-from .kernels.text import set_printoptions
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
 from .ops import table as _table

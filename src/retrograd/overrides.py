@@ -1,6 +1,6 @@
 """Overriding operations, as ``torch.overrides``: modes, and what library code needs to take part in ``__torch_function__``.
 
-How operations look for overrides is written in ``ops/overridden.py``, whom they ask in ``core/overriding.py``.
+How operations look for overrides is written in ``ops/overridden.py``, whom they ask in ``core/torch_function.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from .compat.missing_names import absent, listed
-from .core import overriding
+from .core import torch_function
 from .core.tensor import Tensor
 from .nn import functional as _functional
 from .ops import overridden
@@ -54,11 +54,11 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        overriding.enter(self)
+        torch_function.enter(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        overriding.leave()
+        torch_function.leave()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -95,13 +95,13 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> has_torch_function((torch.ones(1), 2))
     False
     """
-    level, modes = overriding.state()
-    if level == overriding.NOBODY:
+    level, modes = torch_function.state()
+    if level == torch_function.NOBODY:
         return False
     if _spared.get():
         _spared.set(False)
         return False
-    return bool(modes) or (level == overriding.ALL and bool(overriding.overriding(relevant_args, Tensor)))
+    return bool(modes) or (level == torch_function.ALL and bool(torch_function.overriding(relevant_args, Tensor)))
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -119,11 +119,11 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
     Raises TypeError where all return NotImplemented.
     """
-    found = overriding.overriding(relevant_args, None)
+    found = torch_function.overriding(relevant_args, None)
     types = tuple(each.__class__ for each in found)
     known = _overridables().get(public_api)
     shown = f"{public_api.__module__}.{public_api.__name__}" if known is None else known.shown
-    return overriding.ask(public_api, found, types, args, kwargs, shown, True)
+    return torch_function.ask(public_api, found, types, args, kwargs, shown, True)
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -18,7 +18,7 @@ from ..compat.missing_names import absent, listed
 from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype, float32, float64
-from ..core.modes import recording
+from ..core.grad_mode import recording
 from ..core.tensor import Tensor
 from ..nn import functional
 from ..ops.table import FUNCTIONS, METHODS

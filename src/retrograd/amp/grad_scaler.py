@@ -11,7 +11,7 @@ from .. import cuda
 from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import Borrowed
 from ..core import dtypes
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.compare import isfinite
 from ..ops.create import full

@@ -11,19 +11,19 @@ import numpy
 from ..compat.missing_names import absent, listed
 from ..core import engine
 from ..core.devices import module_of
-from ..core.levels import level_of
-from ..core.modes import (
+from ..core.error_context import explained, made
+from ..core.grad_mode import (  # noqa: F401 - PyTorch has it here, but in no list
     enable_grad,
     inference_mode,
-    is_multithreading_enabled,  # noqa: F401 - PyTorch has it here, but in no list
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from ..core.node import AccumulateGrad, nobody
-from ..core.reasons import explained, made
+from ..core.graph import AccumulateGrad, nobody
+from ..core.profiled import timed
+from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, wrap
-from ..core.timed import timed
 from ..ops.interpret import innermost, runs
 from ..ops.methods import add_method
 from ..ops.saved import SavedTensor  # noqa: F401 - likewise

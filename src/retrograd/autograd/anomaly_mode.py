@@ -1,9 +1,9 @@
-"""``detect_anomaly`` and ``set_detect_anomaly``; what they switch on is in ``core/anomaly.py``."""
+"""``detect_anomaly`` and ``set_detect_anomaly``; what they switch on is in ``core/anomaly_mode.py``."""
 
 from __future__ import annotations
 
 from ..compat.missing_names import absent, listed
-from ..core.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
+from ..core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
 from ..runtime.user_frame import warn
 
 

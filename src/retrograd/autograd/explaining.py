@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.dtypes import of
-from ..core.node import AccumulateGrad, nobody
+from ..core.graph import AccumulateGrad, nobody
 from ..core.tensor import Tensor, memory_of
 from .folding import folded
 from .reading import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame

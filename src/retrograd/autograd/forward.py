@@ -15,9 +15,9 @@ from typing import Any
 
 from ..core import devices, dtypes
 from ..core.engine import fit
-from ..core.modes import in_inference, put_back, recording, set_recording
-from ..core.node import AccumulateGrad
-from ..core.reasons import defined
+from ..core.error_context import defined
+from ..core.grad_mode import in_inference, put_back, recording, set_recording
+from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..ops.calls import apply, modify
 from ..ops.cast import text_of

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..compat.missing_names import absent, listed
-from ..core.reasons import explained
+from ..core.error_context import explained
 from ..core.tensor import Tensor
 from ..ops.interpret import Run, runs
 from ..ops.shape import view

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..compat.missing_names import absent, listed
-from ..core import anomaly
+from ..core import anomaly_mode
 from ..core.devices import module_of
 from ..core.engine import lifted
-from ..core.modes import no_grad, put_back, recording, set_recording
-from ..core.node import AccumulateGrad, Node, Output, next_number
-from ..core.packing import Packed, saving_hooks
-from ..core.reasons import defined, explained, made
-from ..core.reasons import recorded as recorded_at
+from ..core.error_context import defined, explained, made
+from ..core.error_context import recorded as recorded_at
+from ..core.grad_mode import no_grad, put_back, recording, set_recording
+from ..core.graph import AccumulateGrad, Node, Output, next_number
+from ..core.profiled import timed
+from ..core.saved_tensor_hooks import Packed, saving_hooks
 from ..core.tensor import Tensor, at_place, wrap
-from ..core.timed import timed
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..ops.calls import INFERENCE_SAVED, NO_INFERENCE
 from ..ops.interpret import Transformed, innermost, runs
@@ -372,8 +372,8 @@ class Function(metaclass=FunctionMeta):
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
         ctx.number, ctx.hooks = next_number(), None
         ctx.code, ctx.instruction = user_frame.caller()
-        if anomaly.setting.enabled:
-            anomaly.note(ctx)
+        if anomaly_mode.setting.enabled:
+            anomaly_mode.note(ctx)
         before = recording()
         recorded = before and ctx.edges.count(None) < len(ctx.edges)
         try:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 
 from ..compat.missing_names import absent, listed
-from ..core.modes import enable_grad, is_grad_enabled, set_grad_enabled
-from ..core.reasons import defined, explained
+from ..core.error_context import defined, explained
+from ..core.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.tensor import Tensor
 from ..ops.join import stack
 from . import grad

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy
 
 from ..compat.missing_names import absent, listed
-from ..core import engine, packing
-from ..core.node import AccumulateGrad, Handle, Output, plan_for
-from ..core.node import Node as RecordedNode
-from ..core.reasons import explained
+from ..core import engine, saved_tensor_hooks
+from ..core.error_context import explained
+from ..core.graph import AccumulateGrad, Handle, Output, plan_for
+from ..core.graph import Node as RecordedNode
 from ..core.tensor import REQUIRE, Tensor, at_place, wrap
 from ..core.views import bump
 
@@ -202,10 +202,10 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        packing.push(self.pack_hook, self.unpack_hook)
+        saved_tensor_hooks.push(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *error: object) -> None:
-        packing.pop()
+        saved_tensor_hooks.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -224,11 +224,11 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
     So does entering this block while there are such hooks.
     """
-    before = packing.refuse(error_message)
+    before = saved_tensor_hooks.refuse(error_message)
     try:
         yield
     finally:
-        packing.refuse(before)
+        saved_tensor_hooks.refuse(before)
 
 
 class _Kept:
@@ -295,11 +295,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
     context = AllowMutation()
     try:
         with saved_tensors_hooks(context.pack, context.unpack):
-            packing.before_writing.append(context.copy)
+            saved_tensor_hooks.before_writing.append(context.copy)
             try:
                 yield context
             finally:
-                packing.before_writing.remove(context.copy)
+                saved_tensor_hooks.before_writing.remove(context.copy)
     finally:
         context.over = True
         _mutable.release()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from ..core.node import AccumulateGrad, Node, next_number
+from ..core.graph import AccumulateGrad, Node, next_number
 from ..core.tensor import memory_of
 from ..runtime.user_frame import warn
 from .explaining import bytes_of, count, size

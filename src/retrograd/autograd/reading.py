@@ -16,9 +16,9 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-from ..core.node import AccumulateGrad, Hooks, Output, nobody
-from ..core.packing import Packed
-from ..core.reasons import defined
+from ..core.error_context import defined
+from ..core.graph import AccumulateGrad, Hooks, Output, nobody
+from ..core.saved_tensor_hooks import Packed
 from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
 from ..ops.operation import FUNCTIONS, METHODS

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from ..core.modes import in_inference, recording
-from ..core.node import AccumulateGrad
+from ..core.grad_mode import in_inference, recording
+from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..runtime import user_frame
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import engine
 from ..core.devices import module_of
-from ..core.modes import put_back, set_recording
+from ..core.grad_mode import put_back, set_recording
 from ..core.tensor import Tensor, wrap
 from ..ops.interpret import innermost
 from ..ops.swept import solve as programs

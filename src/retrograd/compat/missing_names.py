@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ..core import overriding
+from ..core import torch_function
 from ..runtime import fp_warnings, user_frame
 from .annotations import show_annotations
 from .pickle_names import own_constructors
@@ -171,7 +171,7 @@ def _belongs(namespace: dict[str, Any]) -> None:
     that was loaded for it, too.
     """
     namespace[user_frame.MARK] = True
-    overriding.watch.loaded()
+    torch_function.watch.loaded()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
         user_frame.mark_package()
         fp_warnings.hush()

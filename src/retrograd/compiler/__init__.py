@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing_names import absent, listed
+from ..core.pytree import tree_map
 from ..core.tensor import Tensor
-from ..core.tree import tree_map
 from ..nn import Module
 from ..ops.data import from_numpy
 from . import wrapper

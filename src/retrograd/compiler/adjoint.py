@@ -13,9 +13,9 @@ import numpy
 
 from ..core import devices
 from ..core.engine import fit
-from ..core.modes import put_back, set_recording
+from ..core.grad_mode import put_back, set_recording
+from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
-from ..core.tree import tree_flatten
 from ..ops.operation import ARRAYS, TENSORS, arguments, is_shared
 from .tape import Step, Value, Written
 from .tracing import Trace, Traced

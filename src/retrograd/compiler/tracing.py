@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy
 
-from ..core import overriding
-from ..core.modes import recording
+from ..core import torch_function
+from ..core.grad_mode import recording
+from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
-from ..core.tree import tree_leaves, tree_map
 from ..kernels import indexing
 from ..ops.calls import apply, modify
 from ..ops.drop import _factor
@@ -232,7 +232,7 @@ class Trace(Run):
 
     def __enter__(self) -> Any:
         self.position = _drawn()
-        overriding.enter(self)
+        torch_function.enter(self)
         for each in self.optimizers:
             for name in ("step", "zero_grad"):
                 vars(each)[name] = self._acting(each, name, vars(each).get(name))
@@ -249,7 +249,7 @@ class Trace(Run):
                 before = vars(each).pop(name).before
                 if before is not None:
                     vars(each)[name] = before
-        overriding.leave(True)
+        torch_function.leave(True)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
         """What stands for a method of an optimiser while it is recorded: the call is done, and done again by replays."""
@@ -262,7 +262,7 @@ class Trace(Run):
                 self.events.append((name, optimizer, args, kwargs))
             quiet, self.quiet = self.quiet, True
             try:
-                with overriding.switched(overriding.NOBODY):
+                with torch_function.switched(torch_function.NOBODY):
                     return plain(*args, **kwargs)
             finally:
                 self.quiet = quiet
@@ -362,7 +362,7 @@ class Trace(Run):
 
     def detached(self, x: Traced) -> Any:
         """``x`` outside the graph: the same memory, another value."""
-        with overriding.switched(overriding.NOBODY):
+        with torch_function.switched(torch_function.NOBODY):
             inner = x._inner.detach()
         if self.reason is not None:
             return inner

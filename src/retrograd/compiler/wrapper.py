@@ -16,12 +16,12 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ..core import dtypes, overriding
+from ..core import dtypes, torch_function
 from ..core.engine import _accumulate
-from ..core.modes import in_inference, put_back, recording, set_recording
-from ..core.node import Node, Output, next_number
+from ..core.grad_mode import in_inference, put_back, recording, set_recording
+from ..core.graph import Node, Output, next_number
+from ..core.pytree import tree_flatten
 from ..core.tensor import Tensor, at_place, new, wrap
-from ..core.tree import tree_flatten
 from ..core.views import current, freed, stale
 from ..kernels import fast
 from ..nn import Module
@@ -98,7 +98,7 @@ class Compiled:
 
     def missed(self, args: Any, kwargs: Any) -> Any:
         """A call of a kind not seen before: it is recorded, unless there have been too many or somebody else looks on."""
-        watched = overriding.state()[1] or runs() or recording() not in (True, False, None) or _autocast()
+        watched = torch_function.state()[1] or runs() or recording() not in (True, False, None) or _autocast()
         if watched or self.misses >= MOST:
             return self.function(*args, **kwargs)
         self.misses += 1
@@ -174,7 +174,7 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
     """The guards of a call before it runs, and the lines that take its arguments apart."""
     guards = Guards()
     guards.space.update(
-        recording=recording, in_inference=in_inference, state=overriding.state, default=dtypes.default, runs=runs
+        recording=recording, in_inference=in_inference, state=torch_function.state, default=dtypes.default, runs=runs
     )
     guards.demand(
         f"recording() is {recording()} and in_inference() is {in_inference()} and not state()[1] and not runs() and "

@@ -25,13 +25,13 @@ from typing import Any
 import numpy
 
 from ..runtime.fp_warnings import IGNORED, errors
-from . import anomaly
+from . import anomaly_mode
 from .devices import module_of
 from .dtypes import of
-from .levels import arithmetic, level_of
-from .modes import put_back, recording, set_recording
-from .node import AccumulateGrad, Hooks, Node, Output
-from .reasons import defined, note, recorded
+from .error_context import defined, note, recorded
+from .grad_mode import put_back, recording, set_recording
+from .graph import AccumulateGrad, Hooks, Node, Output
+from .rule_namespace import arithmetic, level_of
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
@@ -115,8 +115,8 @@ def _sweep(
     inner: dict[Any, bool] = {}
     if plan is not None:
         flow, inner, awaited = plan.flow, plan.inner, plan.awaited
-    if anomaly.setting.enabled:
-        anomaly.begin()
+    if anomaly_mode.setting.enabled:
+        anomaly_mode.begin()
         inner = {**inner, None: False}  # sends every place the long way
     pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
     owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
@@ -307,8 +307,8 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
             grad = _before_node(place, tuple(grad), record)
     if grad is None and not place.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
-    elif anomaly.setting.enabled:
-        grads = anomaly.run(place, grad, edges, keep)
+    elif anomaly_mode.setting.enabled:
+        grads = anomaly_mode.run(place, grad, edges, keep)
     else:
         grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
     if place.hooks is not None and place.hooks.after:

@@ -24,12 +24,12 @@ import numpy
 
 from ..compat.type_names import kind_of
 from ..runtime.user_frame import brief, briefly, warn
-from . import devices, dtypes, overriding
+from . import devices, dtypes, torch_function
 from .devices import device
 from .dtypes import dtype
-from .modes import in_inference
-from .node import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
-from .reasons import explained
+from .error_context import explained
+from .grad_mode import in_inference
+from .graph import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
 from .size import Size, size_of
 
 new = object.__new__
@@ -120,7 +120,7 @@ class Tensor:
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        overriding.announce(cls)
+        torch_function.announce(cls)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -130,7 +130,7 @@ class Tensor:
         """
         if not all(issubclass(cls, each) for each in types):
             return NotImplemented
-        result = overriding.unasked(func, args, kwargs or {})
+        result = torch_function.unasked(func, args, kwargs or {})
         plain = cls is Tensor or (func.__class__ is not FunctionType and func in Tensor._unwrapped())
         return result if plain else _instances(result, cls)
 

@@ -27,13 +27,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runtime import user_frame
-from . import anomaly
+from . import anomaly_mode
 from .dtypes import of, scalar_name
-from .levels import LEVEL, level_of
-from .modes import in_inference, put_back, recording, set_recording
-from .node import AccumulateGrad, Node, next_number, nobody
-from .packing import before_writing
-from .reasons import explained, made
+from .error_context import explained, made
+from .grad_mode import in_inference, put_back, recording, set_recording
+from .graph import AccumulateGrad, Node, next_number, nobody
+from .rule_namespace import LEVEL, level_of
+from .saved_tensor_hooks import before_writing
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
 #: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
@@ -422,7 +422,7 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
     )
-    if anomaly.setting.enabled:
+    if anomaly_mode.setting.enabled:
         text += (
             " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
             "question was changed in there or anywhere later. Good luck!"

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from ..autograd.forward import Dual
 from ..autograd.function import Function
 from ..core.devices import module_of
-from ..core.modes import recording
-from ..core.reasons import defined
+from ..core.error_context import defined
+from ..core.grad_mode import recording
+from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.tensor import Tensor, preserve_format, wrap
-from ..core.tree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..ops.calls import apply, check_cast
 from ..ops.index import pick, put_at
 from ..ops.inner import expand

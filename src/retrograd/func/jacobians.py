@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy
 
+from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor, wrap
-from ..core.tree import tree_flatten, tree_map
 from ..ops.operation import TENSORS as F
 from .batch import unsliced
 from .transforms import Argnums, check_argnums, chosen, jvp, replaced, vjp_of

@@ -14,11 +14,11 @@ from typing import Any
 
 from ..autograd.forward import Dual, make, primal_in, tangent_in, zeros_as
 from ..autograd.solving import place_of, solve
-from ..core.modes import put_back, recording, set_recording
-from ..core.node import AccumulateGrad, Output, nobody
-from ..core.reasons import defined, explained
+from ..core.error_context import defined, explained
+from ..core.grad_mode import put_back, recording, set_recording
+from ..core.graph import AccumulateGrad, Output, nobody
+from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
-from ..core.tree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..ops.interpret import Run, Transformed, blank, runs
 from ..ops.operation import TENSORS as F
 from .batch import Batch, VmapRun, batch, expand_to

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..core.tensor import Tensor
-from ..core.tree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..ops.operation import TENSORS as F
 from . import rules
 from .batch import Batch, VmapRun, batch, expand_to, move

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ..compat.missing_names import PAGE, absent, listed
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..nn import Module
 from ..runtime.user_frame import warn
 from .types import isinstance

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy
 
-from ..core.levels import arithmetic
+from ..core.rule_namespace import arithmetic
 from ..runtime import blas_spin, blas_threads, malloc
 from .spread import by_stretches, by_threads
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing_names import absent, listed
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.create import empty_like
 from ..ops.create import eye as identity

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..compat.missing_names import absent, listed
-from ..core.overriding import DISABLED
 from ..core.tensor import Tensor, leaf_of
+from ..core.torch_function import DISABLED
 from ..ops.cast import on_cpu
 from ..ops.cast import rebuild as rebuild_tensor
 from ..ops.create import empty

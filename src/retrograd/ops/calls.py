@@ -12,10 +12,10 @@ from typing import Any
 import numpy
 
 from ..compat.type_names import kind_of
-from ..core import anomaly, devices, dtypes, overriding
-from ..core.modes import in_inference, recording
-from ..core.node import Node, Output, next_number
-from ..core.packing import Packed, before_writing, saving_hooks
+from ..core import anomaly_mode, devices, dtypes, torch_function
+from ..core.grad_mode import in_inference, recording
+from ..core.graph import Node, Output, next_number
+from ..core.saved_tensor_hooks import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from ..runtime import user_frame
@@ -78,7 +78,7 @@ def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def overridden(name: str, operands: tuple[Any, ...]) -> Any:
     """What the operator ``name`` gives if an operand has a ``__torch_function__`` of which nobody had heard."""
-    return getattr(Tensor, name)(*operands) if overriding.notice(operands, Tensor) else NotImplemented
+    return getattr(Tensor, name)(*operands) if torch_function.notice(operands, Tensor) else NotImplemented
 
 
 def belongs(value: Any) -> bool:
@@ -328,8 +328,8 @@ def record(
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
     node.code, node.instruction = user_frame.caller()
-    if anomaly.setting.enabled:
-        anomaly.note(node)
+    if anomaly_mode.setting.enabled:
+        anomaly_mode.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):

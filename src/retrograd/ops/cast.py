@@ -9,10 +9,10 @@ from typing import Any
 import numpy
 
 from ..compat.missing_names import torch_name
-from ..core import devices, dtypes, overriding
+from ..core import devices, dtypes, formatting, torch_function
 from ..core.dtypes import dtype
-from ..core.levels import LEVEL
-from ..core.reasons import explained
+from ..core.error_context import explained
+from ..core.rule_namespace import LEVEL
 from ..core.tensor import (
     Tensor,
     address,
@@ -24,7 +24,6 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
-from ..kernels import text
 from ..kernels.fast import LARGE, copied, in_order
 from ..runtime.user_frame import brief, briefly, warn
 from .inner import as_strided_of, to_dtype
@@ -378,7 +377,7 @@ def _node_name(x: Tensor) -> str | None:
 def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
     """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
     place = x.device
-    return text.tensor_text(
+    return formatting.tensor_text(
         on_cpu(x),
         dtype=repr(x.dtype),
         default_dtype=repr(dtypes.default.floating),
@@ -466,7 +465,7 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
 
 def _shallow(self: Tensor) -> Tensor:
-    with overriding.switched(overriding.MODES):  # before it has its attributes
+    with torch_function.switched(torch_function.MODES):  # before it has its attributes
         out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
@@ -477,7 +476,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
-    with overriding.switched(overriding.MODES):
+    with torch_function.switched(torch_function.MODES):
         made.requires_grad_(requires_grad)
     made.__dict__.update(attributes)
     return made

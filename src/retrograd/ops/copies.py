@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.modes import recording
-from ..core.node import Output
+from ..core.grad_mode import recording
+from ..core.graph import Output
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import Geometry, geometry
 from .cast import clone

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import recording
+from ..core.grad_mode import recording
 from ..core.tensor import Tensor
 from ..kernels import lapack
 from .factor import cholesky, qr

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor, dimension, wrap
 from ..kernels import pairs
 from .arithmetic import add, div, mul, sub

@@ -18,9 +18,9 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
-from ..core.modes import in_inference, recording
-from ..core.node import AccumulateGrad, Output, next_number
-from ..core.packing import before_writing
+from ..core.grad_mode import in_inference, recording
+from ..core.graph import AccumulateGrad, Output, next_number
+from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current, rebase, view_of, views_of
 from ..kernels.fast import for_ufunc, stretched

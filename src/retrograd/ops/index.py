@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes, overriding
+from ..core import dtypes, torch_function
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
 from ..kernels import indexing
@@ -54,7 +54,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 def _noticed(*given: Any) -> bool:
     """Whether the class of an index or of a value has a ``__torch_function__`` of which nobody had heard."""
-    return overriding.notice(given, Tensor)
+    return torch_function.notice(given, Tensor)
 
 
 def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:

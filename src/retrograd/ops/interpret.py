@@ -16,8 +16,8 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from ..core.devices import module_of
-from ..core.overriding import DISABLED
 from ..core.tensor import Tensor, new, wrap
+from ..core.torch_function import DISABLED
 
 _runs: ContextVar[tuple[Run, ...]] = ContextVar("runs", default=())
 #: The transformations under way, the outermost first.

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy
 
-from ..core import anomaly, dtypes
+from ..core import anomaly_mode, dtypes
 from ..core.devices import module_of
-from ..core.levels import level_of
-from ..core.modes import in_inference, recording
-from ..core.node import Node, next_number
+from ..core.grad_mode import in_inference, recording
+from ..core.graph import Node, next_number
+from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ..core.views import current
 from ..kernels import moving
@@ -86,8 +86,8 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     while frame is not None and user_frame.MARK in frame.f_globals:
         frame = frame.f_back
     node.code, node.instruction = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
-    if anomaly.setting.enabled:
-        anomaly.note(node)
+    if anomaly_mode.setting.enabled:
+        anomaly_mode.note(node)
     return result, node
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE, looped
 from ..kernels.summing import MOST, total

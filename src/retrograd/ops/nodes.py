@@ -16,9 +16,9 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.levels import LEVEL, level_of
-from ..core.node import AccumulateGrad, LoneNode, Node
-from ..core.packing import Packed
+from ..core.graph import AccumulateGrad, LoneNode, Node
+from ..core.rule_namespace import LEVEL, level_of
+from ..core.saved_tensor_hooks import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
 from ..kernels.fast import LARGE, plain, raised

@@ -14,7 +14,7 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
-from ..core.modes import recording
+from ..core.grad_mode import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
 from ..kernels import fast_normal, few, normal

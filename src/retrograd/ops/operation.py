@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy
 
-from ..core.levels import LEVEL
-from ..core.node import Node
+from ..core.graph import Node
+from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
 
 Rule = Callable[..., Any] | int | float | None

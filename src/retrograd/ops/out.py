@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import put_back, recording, set_recording
+from ..core.grad_mode import put_back, recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
 from ..runtime.user_frame import warn

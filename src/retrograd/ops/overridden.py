@@ -2,7 +2,7 @@
 
 # Note [Looking for overrides]
 As long as no class with a ``__torch_function__`` and no mode exists, nothing looks for one. The first that announces
-itself (``core/overriding.py``) has the code of every public function replaced by LOOKING, which asks, and calls a twin
+itself (``core/torch_function.py``) has the code of every public function replaced by LOOKING, which asks, and calls a twin
 that has the code of before. The functions stay the objects that they were, so ``from torch import add`` of before looks
 too, and handlers may compare: ``func is torch.add``. When the last mode ends and there never was a class, the code of
 before is put back (unless modes come and go all the time). Of a duck type, whose class is made behind our back, we
@@ -21,9 +21,9 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..core import overriding
-from ..core.overriding import ALL, MODES, NOBODY, ask
+from ..core import torch_function
 from ..core.tensor import Tensor
+from ..core.torch_function import ALL, MODES, NOBODY, ask
 from ..runtime import user_frame
 from .nodes import compiled
 from .promote import PLAIN
@@ -143,15 +143,15 @@ class Overridable:
 
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a call gives: what overrides say if there are any, else what the function does by itself."""
-        level, modes = overriding.state()
+        level, modes = torch_function.state()
         modes_asked = modes and level < NOBODY
         if level or (self.only_modes and modes_asked):
             found = []
         elif self.only_modes:
-            return overriding.unasked(self.plain, args, kwargs)
+            return torch_function.unasked(self.plain, args, kwargs)
         else:
             values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
-            found = overriding.overriding(values, Tensor)
+            found = torch_function.overriding(values, Tensor)
         if not found and not modes_asked:
             return self.plain(*args, **kwargs)
         try:
@@ -170,13 +170,13 @@ class Overridable:
                     args = tuple([tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in args])
             except TypeError:  # no arguments of this function's
                 return self.plain(*args, **kwargs)
-            if overriding.state()[0] == ALL:
-                found = overriding.overriding((*args, *kwargs.values()), None)
+            if torch_function.state()[0] == ALL:
+                found = torch_function.overriding((*args, *kwargs.values()), None)
         types = tuple([each.__class__ for each in found])
         if self.own and not types:
             types = (args[0].__class__,)
         func = self.func
-        if self.name == "Tensor.__eq__" and args[0].__class__ is Tensor and not overriding.state()[1]:
+        if self.name == "Tensor.__eq__" and args[0].__class__ is Tensor and not torch_function.state()[1]:
             func = vars(Tensor)["eq"]  # PyTorch's method is written in Python, and asks only for its own tensor
         return ask(func, found, types, args, kwargs, self.shown, self.python)
 
@@ -321,7 +321,7 @@ def _take(kind: type) -> None:
         PLAIN.add(kind)
 
 
-watch = overriding.watch
+watch = torch_function.watch
 watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
 
 __all__ = ["ALL", "MODES", "look", "overridable", "rest"]

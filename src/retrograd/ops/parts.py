@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtypes
-from ..core.levels import LEVEL
+from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
 from ..runtime.user_frame import briefly
 from .inner import as_strided_of

@@ -13,7 +13,7 @@ import numpy
 from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import c_name
-from ..core.packing import before_writing
+from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
 from ..kernels import few

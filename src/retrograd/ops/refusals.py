@@ -17,8 +17,8 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from ..compat.type_names import kind_of
-from ..core import overriding
-from ..core.modes import in_inference
+from ..core import torch_function
+from ..core.grad_mode import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
 from ..runtime import user_frame
 from . import signatures
@@ -93,7 +93,7 @@ def noticed(
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
     """The call again if an argument's class has a ``__torch_function__``, of which nobody had heard; else None."""
-    if not overriding.notice((*values.values(), *rest, *named.values()), Tensor):
+    if not torch_function.notice((*values.values(), *rest, *named.values()), Tensor):
         return None
     found = overridable(space, name)
     return None if found is None else partial(found.look, *_as_given(values, rest, named, defaults, depth + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import recording
+from ..core.grad_mode import recording
 from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
 from .calls import resized

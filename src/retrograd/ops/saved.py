@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.node import Node
-from ..core.packing import Packed
-from ..core.reasons import explained, of_node
+from ..core.error_context import explained, of_node
+from ..core.graph import Node
+from ..core.saved_tensor_hooks import Packed
 from ..core.tensor import Tensor, new
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.modes import put_back, set_recording
+from ..core.grad_mode import put_back, set_recording
 from ..core.tensor import Tensor, wrap
 from .join import cat, stack, where_
 from .operation import ARRAYS

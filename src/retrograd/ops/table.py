@@ -9,7 +9,7 @@ The decorated function is the kernel: arrays in, an array out. Its first paramet
 before the slash, parameters after it. A rule is a partial derivative (multiplied by the incoming gradient ``g``) or, if
 it names ``g``, the gradient itself; a number stands for a constant one. The names of its arguments say what is kept
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``,
-``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/levels.py``):
+``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/rule_namespace.py``):
 in a rule only operators and names of ``F`` may be used.
 How a declaration becomes a fast function is the business of ``generate.py`` and
 ``nodes.py``.

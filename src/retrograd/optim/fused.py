@@ -15,8 +15,8 @@ from typing import Any
 import numpy
 
 from ..core import devices
-from ..core.levels import LEVEL
-from ..core.modes import recording
+from ..core.grad_mode import recording
+from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
 from ..kernels.fast import LARGE
 from ..runtime import user_frame

@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any
 
 from ..core import dtypes
-from ..core.modes import put_back, recording, set_recording
-from ..core.node import Handle
+from ..core.grad_mode import put_back, recording, set_recording
+from ..core.graph import Handle
+from ..core.profiled import timed
 from ..core.tensor import Tensor
-from ..core.timed import timed
 from ..ops.cast import typename
 from ..ops.data import tensor
 from ..runtime.user_frame import warn

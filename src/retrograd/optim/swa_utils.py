@@ -13,7 +13,7 @@ from typing import Any
 
 from ..compat.missing_names import absent, listed
 from ..core import dtypes
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module

@@ -8,7 +8,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import dtype as Dtype
 from ..core.dtypes import finfo, iinfo
-from ..core.modes import no_grad
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.create import empty, full
 from ..ops.parts import view_as_real

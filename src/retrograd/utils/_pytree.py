@@ -1,6 +1,6 @@
-"""PyTorch's name for the place of its trees (see ``core/tree.py``)."""
+"""PyTorch's name for the place of its trees (see ``core/pytree.py``)."""
 
-from ..core.tree import (
+from ..core.pytree import (
     LeafSpec,
     TreeSpec,
     is_namedtuple_instance,

@@ -18,9 +18,9 @@ from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
 from ..compat.missing_names import absent, listed
 from ..core import engine
-from ..core.modes import enable_grad, no_grad, recording
-from ..core.node import AccumulateGrad
-from ..core.reasons import explained, of_node
+from ..core.error_context import explained, of_node
+from ..core.grad_mode import enable_grad, no_grad, recording
+from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..ops.random import fork_rng, get_rng_state, set_rng_state
 from ..runtime import user_frame

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..compat.missing_names import absent, listed
-from ..core.node import Handle as RemovableHandle
+from ..core.graph import Handle as RemovableHandle
 from ..core.tensor import Tensor
 from ..runtime.user_frame import warn
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...autograd.function import Function
-from ...core.modes import recording
-from ...core.node import Handle
+from ...core.grad_mode import recording
+from ...core.graph import Handle
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self
 
 from ...compat.missing_names import absent, listed
 from ...compat.pickle_names import Borrowed
-from ...core.modes import no_grad
-from ...core.node import Handle
+from ...core.grad_mode import no_grad
+from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
 from ...ops.cast import conversion, typename
 from ...ops.create import empty_like

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...compat.missing_names import absent, listed
-from ...core.modes import no_grad
+from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...ops.create import empty
 from .. import functional as F

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...compat.pickle_names import Borrowed
-from ...core.modes import no_grad
-from ...core.node import Handle
+from ...core.grad_mode import no_grad
+from ...core.graph import Handle
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from ..parameter import Parameter, is_lazy

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable
 
 from ...compat.missing_names import absent, listed
-from ...core.modes import no_grad
+from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...ops.data import tensor
 from ...ops.join import stack

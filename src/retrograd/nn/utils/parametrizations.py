@@ -6,7 +6,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.dtypes import finfo
-from ...core.modes import no_grad
+from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...ops.create import eye, zeros_like
 from ...ops.factor import geqrf, householder_product

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...compat.missing_names import absent, listed
-from ...core.modes import no_grad
+from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module

@@ -13,7 +13,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
-from ...core.timed import timed
+from ...core.profiled import timed
 from ...ops.random import Generator
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert

@@ -6,8 +6,8 @@ import importlib
 from collections import Counter
 from typing import Any
 
-from ...core import tree
-from ...core.modes import enable_grad
+from ...core import pytree
+from ...core.grad_mode import enable_grad
 from ...core.tensor import Tensor
 
 _PROTO = "tensorboard.compat.proto."
@@ -28,7 +28,7 @@ def _node(name: str, op: str, inputs: list[str], attributes: str = "", shape: An
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    return [each for each in tree.tree_leaves(value) if isinstance(each, Tensor)]
+    return [each for each in pytree.tree_leaves(value) if isinstance(each, Tensor)]
 
 
 class _Recorded:

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 from ..runtime import user_frame
-from .node import AccumulateGrad, nobody
+from .graph import AccumulateGrad, nobody
 
 
 def made(place: Any) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from .modes import put_back, set_recording, set_watched
-from .reasons import defined
+from .error_context import defined
+from .grad_mode import put_back, set_recording, set_watched
 from .tensor import Tensor, at_place
 
 Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]

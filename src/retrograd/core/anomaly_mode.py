@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..runtime import user_frame
-from .modes import recording, set_watched
-from .node import Node
+from .grad_mode import recording, set_watched
+from .graph import Node
 
 
 class _Setting:
