@@ -290,15 +290,15 @@ def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pyt
 
     from numba.core import event
 
-    from retrograd.kernels.loops.compile import Waiting
+    from retrograd.kernels.numba.jit import Waiting
 
     waiting = Waiting()
-    assert compiled("retrograd.kernels.loops.rows", 0.0) == ""  # stderr is no terminal
+    assert compiled("retrograd.kernels.numba.normalization", 0.0) == ""  # stderr is no terminal
     monkeypatch.setattr(told, "isatty", lambda: True, raising=False)
-    assert compiled("mine", 0.0) == "" and compiled("retrograd.kernels.loops.rows", 600.0) == ""
+    assert compiled("mine", 0.0) == "" and compiled("retrograd.kernels.numba.normalization", 600.0) == ""
     line = "retrograd: compiling loops, once (about 10 s for convolutions) ...\n"
-    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
-    assert compiled("retrograd.kernels.loops.rows", 0.0) == line
+    assert compiled("retrograd.kernels.numba.normalization", 0.0) == line
+    assert compiled("retrograd.kernels.numba.normalization", 0.0) == line
 
 
 def test_it_can_be_switched_off() -> None:

@@ -90,7 +90,7 @@ def test_the_programs_own_numpy_warns_as_before() -> None:
 
 
 def test_modules_that_compute_are_named_to_everybody_else() -> None:
-    loops = "retrograd.kernels.loops"  # imported when large arrays come; compiled, they warn of nothing
+    loops = "retrograd.kernels.numba"  # imported when large arrays come; compiled, they warn of nothing
     quiet = [(name, module) for name, module in sys.modules.items() if name.startswith(COMPUTING) and loops not in name]
     assert len(quiet) > 50
     for name, module in quiet:

@@ -1,7 +1,7 @@
 """How operations read inside a loop: for each the text of one element, given the texts of its operands' elements.
 
 ``F`` is the dtype of the loop, so that ``F(2)`` is a number in its precision; ``exp``, ``sigmoid`` … are the functions of
-``kernels/loops/scalars.py``. What stands in no table here is no business of a loop.
+``kernels/numba/math.py``. What stands in no table here is no business of a loop.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _loss(first: Step, second: Step) -> Step | None:
 
 
 def _loss_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
-    kind, empty, loop = dtype.type, numpy.empty, loops("likelihood").likelihood
+    kind, empty, loop = dtype.type, numpy.empty, loops("cross_entropy").likelihood
     general, chosen = OPS["log_softmax_block"].kernel, OPS["nll_loss_block"].kernel
 
     def likelihood(np: Any, scores: Any, target: Any) -> tuple[Any, Any, Any]:
@@ -94,7 +94,7 @@ def _slope(first: Step, second: Step) -> Step | None:
 
 
 def _slope_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
-    empty, loop = numpy.empty, loops("likelihood").likelihood_slope
+    empty, loop = numpy.empty, loops("cross_entropy").likelihood_slope
     placed, general = OPS["nll_loss_backward"].kernel, OPS["log_softmax_backward_data"].kernel
 
     def likelihood_slope(np: Any, g: Any, target: Any, total: Any, logs: Any) -> Any:

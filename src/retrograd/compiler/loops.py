@@ -225,7 +225,7 @@ def _made(source: str, dtype: Any, parallel: bool) -> Any:
 
     from numba import njit, prange
 
-    scalars = fast.loops("scalars")
+    scalars = fast.loops("math")
     name = f"loop_{crc32((source + dtype.name).encode()):08x}_{'all' if parallel else 'one'}"
     space: dict[str, Any] = {
         "F": dtype.type, "prange": prange, "empty": numpy.empty, "zeros": numpy.zeros, "float64": numpy.float64,
@@ -251,7 +251,7 @@ def _kept_in_file(name: str, text: str) -> str:
     """A file with the text, so that what is compiled of it may be kept; else a name that no file has."""
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
-        version = fast.loops("compile")._version()
+        version = fast.loops("jit")._version()
         folder = folder / version
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{name}.py"

@@ -16,7 +16,7 @@ SPARSE = 4
 
 def limits(x: Any) -> tuple[int, int]:
     """The least and the largest of some integers, of which there is at least one."""
-    loops = looped.movers("picking", x.size, x) if x.dtype is looped.INT else None
+    loops = looped.movers("gather_scatter", x.size, x) if x.dtype is looped.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
     least, most = numpy.empty((2, blas_threads.limit()), numpy.int64)
@@ -28,7 +28,7 @@ def counted(x: Any, low: int, high: int) -> Any:
     """How often each integer from ``low`` to ``high`` is in ``x``, none of which lies outside."""
     parts = blas_threads.limit()
     few = x.dtype is looped.INT and (high - low) * parts < x.size
-    loops = looped.movers("picking", x.size, x) if few else None
+    loops = looped.movers("gather_scatter", x.size, x) if few else None
     if loops is None:
         flat = x.reshape(-1)
         return numpy.bincount(flat - low if low else flat, minlength=high - low + 1)
@@ -66,7 +66,7 @@ def among(edges: Any, x: Any, right: bool) -> Any:
     """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; None if that is for NumPy."""
     if edges.dtype is not x.dtype or (edges.dtype is not looped.INT and edges.dtype not in (looped.F32, looped.F64)):
         return None
-    loops = looped.movers("picking", x.size, x, edges)
+    loops = looped.movers("gather_scatter", x.size, x, edges)
     if loops is None:
         return None
     out = numpy.empty(x.shape, numpy.int64)

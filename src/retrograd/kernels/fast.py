@@ -1,7 +1,7 @@
 """Compiled loops for large arrays: Numba (the extra ``[fast]``) is looked for when a large array first asks, not before.
 
 Who asks gets None where there is no Numba, or arrays are such that there is no loop for them, and calculates in NumPy.
-Knows no operation. The loops themselves are in ``kernels/loops``.
+Knows no operation. The loops themselves are in ``kernels/numba``.
 
 Note [Threads of loops]. Numba runs loops on OpenMP's threads where there are such (Linux: libgomp), else on a pool of
 its own, which must not be asked by two Python threads at once. After a loop OpenMP's threads wait awake for the next, by
@@ -61,7 +61,7 @@ def loops(topic: str) -> Any:
     short = blas_spin.SHORT or blas_threads.sleep_soon()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
-    return import_module(f"retrograd.kernels.loops.{topic}")
+    return import_module(f"retrograd.kernels.numba.{topic}")
 
 
 def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
@@ -121,7 +121,7 @@ LOOPS: dict[str, Any] = {}
 
 
 def _find(name: str) -> Any:
-    LOOPS[name] = getattr(loops("pointwise"), name)
+    LOOPS[name] = getattr(loops("elementwise"), name)
     return LOOPS[name]
 
 
@@ -279,7 +279,7 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
         return None
     other, width = given
     out = empty(x.shape, x.dtype)
-    getattr(loops("rows"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
+    getattr(loops("normalization"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
     return out
 
 
@@ -287,7 +287,7 @@ def add_row(x: Any, y: Any) -> bool:
     """Add the line ``y`` to each row of a matrix, in place; False if there is no loop for such arrays."""
     if not (suits(x.size, x, y) and x.flags.carray and y.flags.carray and y.shape == x.shape[1:]):
         return False
-    loops("rows").add_to_rows(x, y)
+    loops("normalization").add_to_rows(x, y)
     return True
 
 
@@ -321,7 +321,7 @@ def in_order(x: Any, out: Any = None) -> Any:
     outer, many, inner = (math.prod(x.shape[k] for k in axes) for axes in (order[:lead], last[:cut], last[cut:]))
     if out is None:
         out = empty(x.shape, x.dtype)
-    loops("rows").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
+    loops("normalization").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
     return out
 
 
@@ -341,7 +341,7 @@ def copy_into(out: Any, x: Any) -> None:
                 fill(out, x.item())
                 return
             if x.size < out.size and (given := _by_rows(x, out.shape)) is not None:
-                loops("rows").spread(given[0], out.reshape(-1, given[1]))
+                loops("normalization").spread(given[0], out.reshape(-1, given[1]))
                 return
     out[...] = x
 

@@ -1,4 +1,4 @@
-"""Attention by compiled loops (``kernels/loops/attend.py``): what they need to know. Knows no operation.
+"""Attention by compiled loops (``kernels/numba/attention.py``): what they need to know. Knows no operation.
 
 Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/attend.py``). Arrays are
 (batch, heads, rows, elements), no matter how their heads and rows lie in memory.
@@ -56,7 +56,7 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
     room = looped.room(keys * (size + some) + some, out.dtype)
     with blas_threads.ALONE:
         address = blas_threads.gemm(out.dtype.char)
-        fast.loops("attend").forward(
+        fast.loops("attention").forward(
             *lines[:3], numpy.array(steps), sizes, causal, scale, address, room, lines[3], sums
         )
     return out, sums
@@ -82,7 +82,7 @@ def backward(
     flat = [x.reshape(len(x), -1) for x in backs]
     with blas_threads.ALONE:
         address = blas_threads.gemm(g.dtype.char)
-        fast.loops("attend").backward(
+        fast.loops("attention").backward(
             *lines,
             numpy.ascontiguousarray(sums),
             numpy.array(steps),

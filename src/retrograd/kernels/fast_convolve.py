@@ -1,4 +1,4 @@
-"""Convolution and its adjoints by compiled loops (``kernels/loops/convolve.py``, ``windows.py``), for lines and images.
+"""Convolution and its adjoints by compiled loops (``kernels/numba/convolution.py``, ``windows.py``), for lines and images.
 
 Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/convolve.py``). Knows no
 operation. Arrays are (batch, channels, *space), weights (outputs, channels a group, *kernel).
@@ -57,7 +57,7 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
     if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
         return False
     x, w, y = shapes
-    return looped.loops("convolve", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
+    return looped.loops("convolution", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
 
 
 def _images(values: Any, missing: int) -> Any:
@@ -252,15 +252,15 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
 
 def looped_windows() -> Any:
     """The loops that go over images directly."""
-    return fast.loops("windows")
+    return fast.loops("direct_convolution")
 
 
 def convolve_loops() -> Any:
     """The loops of tiles."""
-    return fast.loops("convolve")
+    return fast.loops("convolution")
 
 
 @cache
 def tile_sizes() -> Any:
     """The module that says how large tiles are."""
-    return fast.loops("tiles")
+    return fast.loops("gemm_microkernel")

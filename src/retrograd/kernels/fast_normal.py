@@ -1,4 +1,4 @@
-"""Centring and scaling of large arrays by compiled loops (``loops/rows.py``): each gives None where it can not.
+"""Centring and scaling of large arrays by compiled loops (``kernels/numba/rows.py``): each gives None where it can not.
 
 Of an image (…, places) every row of places has one mean, one scale and one weight: what is summed over rows is added up
 row by row first, and a row's result is its elements times one number plus another.
@@ -26,7 +26,7 @@ def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
     weight = numpy.ones(width, kind) if weight is None else numpy.ascontiguousarray(weight, kind).reshape(-1)
     bias = numpy.zeros(width, kind) if bias is None else numpy.ascontiguousarray(bias, kind).reshape(-1)
     mean, rstd, out = numpy.empty((len(x), 1), kind), numpy.empty((len(x), 1), kind), numpy.empty(x.shape, kind)
-    loops("rows").layer_norm(x, weight, bias, kind.type(eps), mean.reshape(-1), rstd.reshape(-1), out)
+    loops("normalization").layer_norm(x, weight, bias, kind.type(eps), mean.reshape(-1), rstd.reshape(-1), out)
     return out, mean, None, rstd
 
 
@@ -40,7 +40,7 @@ def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
     bias = numpy.zeros((groups, channels), kind) if bias is None else numpy.ascontiguousarray(bias, kind)
     mean, rstd, out = numpy.empty(form[0], kind), numpy.empty(form[0], kind), numpy.empty(x.shape, kind)
     affine = weight.reshape(groups, channels), bias.reshape(groups, channels)
-    loops("rows").group_norm(x.reshape(form), *affine, kind.type(eps), mean, rstd, out.reshape(form))
+    loops("normalization").group_norm(x.reshape(form), *affine, kind.type(eps), mean, rstd, out.reshape(form))
     kept = (images, groups, 1, 1)
     return out, mean.reshape(kept), None, rstd.reshape(kept)
 
@@ -53,7 +53,7 @@ def by_mean_square(x: Any, weight: Any, eps: float) -> Any:
         return None
     weight = numpy.ones(width, x.dtype) if weight is None else numpy.ascontiguousarray(weight, x.dtype)
     out = numpy.empty(x.shape, x.dtype)
-    loops("rows").rms_norm(given[0], weight, x.dtype.type(eps), out.reshape(given[0].shape))
+    loops("normalization").rms_norm(given[0], weight, x.dtype.type(eps), out.reshape(given[0].shape))
     return out
 
 
@@ -95,7 +95,7 @@ def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
     scale = rstd if weight is None else rstd * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     out = numpy.empty(x.shape, x.dtype)
-    loops("rows").scaled_rows(given[0], _of_rows(scale, x), _of_rows(shift, x), out.reshape(given[0].shape))
+    loops("normalization").scaled_rows(given[0], _of_rows(scale, x), _of_rows(shift, x), out.reshape(given[0].shape))
     return out
 
 
@@ -108,7 +108,7 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
             return None
         scale = numpy.ones(x.shape[1], x.dtype) if weight is None else numpy.ascontiguousarray(weight).reshape(-1)
         moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
-        loops("rows").layer_norm_backward(given[1], scale, given[0], *moments, out)
+        loops("normalization").layer_norm_backward(given[1], scale, given[0], *moments, out)
         return out
     given = _by_places(x, axes, grad)
     if given is None:
@@ -118,7 +118,7 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
         scale = numpy.ones(x.shape[1:3], x.dtype) if weight is None else numpy.ascontiguousarray(weight)
         lines = [each.reshape(form) if each.shape else each for each in (given[1], given[0])]
         moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
-        loops("rows").group_norm_backward(lines[0], scale.reshape(x.shape[1:3]), lines[1], *moments, out.reshape(form))
+        loops("normalization").group_norm_backward(lines[0], scale.reshape(x.shape[1:3]), lines[1], *moments, out.reshape(form))
         return out
     sums = _sums_with(given, x, mean)
     if weight is not None:
@@ -128,7 +128,7 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
     slope = slope * rstd * rstd
     first = rstd if weight is None else rstd * weight
     numbers = first, -rstd * slope, rstd * (slope * mean - level)
-    loops("rows").blended_rows(
+    loops("normalization").blended_rows(
         given[1], given[0], *(_of_rows(each, x) for each in numbers), out.reshape(given[0].shape)
     )
     return out
@@ -136,7 +136,7 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
 
 def _sums_with(given: list[Any], x: Any, mean: Any) -> Any:
     sums = numpy.empty((len(given[0]), 2), x.dtype)
-    loops("rows").sums_with(given[1], given[0], _of_rows(mean, x), sums)
+    loops("normalization").sums_with(given[1], given[0], _of_rows(mean, x), sums)
     return sums
 
 
@@ -148,7 +148,7 @@ def weight_gradient(grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ..
             return None
         parts = numpy.empty((min(len(x), 16), x.shape[1]), x.dtype)
         moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
-        loops("rows").layer_norm_weight_backward(given[1], given[0], *moments, parts)
+        loops("normalization").layer_norm_weight_backward(given[1], given[0], *moments, parts)
         return numpy.add.reduce(parts, 0, dtype=numpy.float64).astype(x.dtype).reshape(shape)
     given = _by_places(x, axes, grad)
     if given is None:

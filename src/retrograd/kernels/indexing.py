@@ -45,7 +45,7 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
 
 def _masked(x: Any, mask: Any) -> Any:
     """The elements of ``x`` where ``mask`` is True."""
-    loops = looped.movers("picking", mask.size, x, mask)
+    loops = looped.movers("gather_scatter", mask.size, x, mask)
     if loops is None or mask.shape != x.shape:
         return x[mask]
     flat = looped.bits(mask).reshape(-1)
@@ -71,7 +71,7 @@ def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...])
     """Zeros of ``shape`` to which ``values`` are added at the picked places."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
-        loops = looped.movers("picking", mask.size, values, mask)
+        loops = looped.movers("gather_scatter", mask.size, values, mask)
         if loops is not None:
             flat, out = looped.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
             given = looped.bits(values).reshape(-1)
@@ -105,7 +105,7 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
     """Add large ``values`` at ``index`` of dimension ``dim`` of ``x``; whether there is a loop for that."""
-    loops = looped.loops("picking", values.size, x, values)
+    loops = looped.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
     bad = numpy.zeros(1, numpy.uint8)
@@ -168,7 +168,7 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
         return flat.reshape(x.shape)
     values = _cut(values, index)
-    loops = looped.loops("picking", index.size, x, values)
+    loops = looped.loops("gather_scatter", index.size, x, values)
     if loops is None or not x.flags.c_contiguous or not same_around(x.shape, index.shape, dim):
         np.add.at(x, grid(np, index, dim), values)
         return x

@@ -1,4 +1,4 @@
-"""Sums, extremes and running sums of large arrays by compiled loops (``loops/reduce.py``): each gives None where it can not.
+"""Sums, extremes and running sums of large arrays by compiled loops (``kernels/numba/reduce.py``): each gives None where it can not.
 
 An array is seen as (outer, many, inner), what is reduced in the middle, in whatever order its axes lie in memory.
 """
@@ -74,7 +74,7 @@ def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     view = seen(x, axes)
     if view is None:
         return _one_after_the_other(x, axes, keepdims)
-    array, loop = view.array, loops("reduce")
+    array, loop = view.array, loops("reductions")
     outer, many, inner = array.shape
     if inner > 1:
         parts = numpy.empty((outer, _parts(outer, many, inner), inner))
@@ -112,7 +112,7 @@ def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     view = seen(x, axes)
     if view is None:
         return None
-    array, loop = view.array, loops("reduce")
+    array, loop = view.array, loops("reductions")
     outer, many, inner = array.shape
     if centre is None:
         middle = numpy.zeros((outer, inner), x.dtype)
@@ -149,11 +149,11 @@ def total(x: Any) -> Any:
     line = _line(x)
     if line is None:
         return None
-    return x.dtype.type(loops("reduce").total(line, numpy.empty(-(-line.size // STRETCH))))
+    return x.dtype.type(loops("reductions").total(line, numpy.empty(-(-line.size // STRETCH))))
 
 
 def _total_of_squares(line: Any, centre: Any) -> Any:
-    return loops("reduce").total_of_squares(line, centre, numpy.empty(-(-line.size // STRETCH)))
+    return loops("reductions").total_of_squares(line, centre, numpy.empty(-(-line.size // STRETCH)))
 
 
 def total_of_squares(x: Any) -> Any:
@@ -168,7 +168,7 @@ def product(x: Any) -> Any:
     if line is None:
         return None
     products = numpy.empty(-(-line.size // STRETCH))
-    loops("reduce").product(line, products)
+    loops("reductions").product(line, products)
     return x.dtype.type(numpy.multiply.reduce(products))
 
 
@@ -178,7 +178,7 @@ def products(x: Any, axis: int, keepdims: bool) -> Any:
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8:
         return None
     found = numpy.empty(view.array.shape[0], x.dtype)
-    loops("reduce").product_rows(view.array.reshape(view.array.shape[:2]), found)
+    loops("reductions").product_rows(view.array.reshape(view.array.shape[:2]), found)
     return view.put_back(found, (axis,), keepdims)
 
 
@@ -189,7 +189,7 @@ def products_of_others(x: Any, axis: int) -> Any:
         return None
     out = numpy.empty(x.shape, x.dtype)
     form = view.array.shape[:2]
-    loops("reduce").products_of_others(view.array.reshape(form), out.reshape(form))
+    loops("reductions").products_of_others(view.array.reshape(form), out.reshape(form))
     return out
 
 
@@ -203,7 +203,7 @@ def largest_of_all(x: Any, sign: int = 1) -> Any:
     if line is None:
         return None
     return x.dtype.type(
-        loops("reduce").largest_of_all(line, x.dtype.type(sign), numpy.empty(-(-line.size // STRETCH), x.dtype))
+        loops("reductions").largest_of_all(line, x.dtype.type(sign), numpy.empty(-(-line.size // STRETCH), x.dtype))
     )
 
 
@@ -212,7 +212,7 @@ def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
     x, top = plain(x), plain(top)
     if not suits(x.size, x) or not x.flags.carray or top.dtype != x.dtype:
         return None
-    out, loop = numpy.empty(x.shape, x.dtype), loops("reduce")
+    out, loop = numpy.empty(x.shape, x.dtype), loops("reductions")
     if len(axes) == x.ndim:
         counts = numpy.empty(-(-x.size // STRETCH), numpy.int64)
         loop.share_of_all(x.reshape(-1), x.dtype.type(top.item()), counts, out.reshape(-1))
@@ -234,12 +234,12 @@ def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any
         found, index = numpy.empty((outer, inner), x.dtype), numpy.empty((outer, inner), numpy.int32)
         if outer * inner < 2048:  # NumPy's is better at few columns
             return None
-        loops("reduce").largest_of_columns(view.array, x.dtype.type(sign), found, index)
+        loops("reductions").largest_of_columns(view.array, x.dtype.type(sign), found, index)
     elif outer < 8:
         return None
     else:
         found = numpy.empty(outer, x.dtype)
-        loops("reduce").largest_of_rows(view.array.reshape(outer, many), x.dtype.type(sign), found)
+        loops("reductions").largest_of_rows(view.array.reshape(outer, many), x.dtype.type(sign), found)
     return view.put_back(found, axes, keepdims)
 
 
@@ -250,7 +250,7 @@ def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
         return None
     outer, _, inner = view.array.shape
     found, index = numpy.empty((outer, inner), x.dtype), numpy.empty((outer, inner), numpy.int32)
-    loops("reduce").largest_of_columns(view.array, x.dtype.type(sign), found, index)
+    loops("reductions").largest_of_columns(view.array, x.dtype.type(sign), found, index)
     return view.put_back(index.astype(numpy.int64), (axis,), False)
 
 
@@ -262,19 +262,19 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
     outer, many, inner = view.array.shape
     out = numpy.empty(x.shape, x.dtype)
     if inner > 1:
-        loops("reduce").run_columns(view.array, product, back, out.reshape(outer, many, inner))
+        loops("reductions").run_columns(view.array, product, back, out.reshape(outer, many, inner))
     elif outer == 1 and not product:
         sums = numpy.empty(min(64, -(-many // LARGE)))
-        loops("reduce").sums_of_parts(view.array.reshape(-1), sums)
+        loops("reductions").sums_of_parts(view.array.reshape(-1), sums)
         # What lies before each part, added up without the part itself: that may be infinite, nan or much larger.
         begin = numpy.zeros_like(sums)
         if back:
             begin[:-1] = numpy.cumsum(sums[:0:-1])[::-1]
         else:
             begin[1:] = numpy.cumsum(sums[:-1])
-        loops("reduce").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
+        loops("reductions").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
     else:
-        loops("reduce").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
+        loops("reductions").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
     return out
 
 
@@ -311,14 +311,14 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
         return None
     out = numpy.empty(x.shape, x.dtype)
     if last:
-        getattr(loops("rows"), name)(*given[1:], given[0], out.reshape(given[0].shape))
+        getattr(loops("normalization"), name)(*given[1:], given[0], out.reshape(given[0].shape))
         return out
     axis %= x.ndim
     form = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     if form[2] < 16:
         return None
     lines = [(each if each.shape else numpy.broadcast_to(each, x.shape).copy()).reshape(form) for each in given]
-    getattr(loops("rows"), f"{name}_columns")(*lines[1:], lines[0], out.reshape(form))
+    getattr(loops("normalization"), f"{name}_columns")(*lines[1:], lines[0], out.reshape(form))
     return out
 
 
@@ -328,7 +328,7 @@ def logsumexp(x: Any, axis: int) -> Any:
     if given is None:
         return None
     out = numpy.empty((*x.shape[:-1], 1), x.dtype)
-    loops("rows").logsumexp(given[0], out.reshape(-1))
+    loops("normalization").logsumexp(given[0], out.reshape(-1))
     return out
 
 

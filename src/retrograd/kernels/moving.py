@@ -25,7 +25,7 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     if len({each.shape[:axis] + each.shape[axis + 1 :] for each in arrays}) > 1:
         return np.concatenate(arrays, axis)  # which refuses
     shape[axis] = sum(each.shape[axis] for each in arrays)
-    loops = looped.movers("moving", math.prod(shape), *arrays)
+    loops = looped.movers("rearrangement", math.prod(shape), *arrays)
     if loops is None or any(each.dtype is not first.dtype for each in arrays):
         return np.concatenate(arrays, axis)
     before = math.prod(shape[:axis])
@@ -42,7 +42,7 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """The elements in reverse order along some axes, lying in memory in the order of ``x``."""
     usual = x.flags.c_contiguous and len(axes) == 1
-    loops = looped.movers("moving", x.size, x) if usual else None
+    loops = looped.movers("rearrangement", x.size, x) if usual else None
     if loops is None:
         turned = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
         return np.array(turned, order="K")
@@ -71,7 +71,7 @@ def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> A
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
     """A large array rolled along an axis that is not its first; else None."""
-    loops = looped.movers("moving", x.size, x)
+    loops = looped.movers("rearrangement", x.size, x)
     if loops is None:
         return None
     rows = looped.bits(x).reshape(math.prod(x.shape[:axis]), -1)
@@ -97,7 +97,7 @@ def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
     """The part of each matrix below (above) a diagonal, and on it; zeros elsewhere."""
-    loops = looped.movers("moving", x.size, x)
+    loops = looped.movers("rearrangement", x.size, x)
     if loops is None:
         return (np.tril if lower else np.triu)(x, diagonal)
     given = looped.bits(x).reshape(-1, *x.shape[-2:])

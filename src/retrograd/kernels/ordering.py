@@ -72,7 +72,7 @@ def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
         return None
     rows = x.swapaxes(dim, -1)
-    loops = looped.loops("picking", x.size, x)
+    loops = looped.loops("gather_scatter", x.size, x)
     if loops is None:
         found = _passes(np, rows, count, largest)
         if found is None:

@@ -40,7 +40,7 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
     flat = index.view(U64)
-    if flat.size >= LARGE and (loops := looped.movers("picking", flat.size, index)) and index.flags.c_contiguous:
+    if flat.size >= LARGE and (loops := looped.movers("gather_scatter", flat.size, index)) and index.flags.c_contiguous:
         found = numpy.empty(PARTS, U64)
         loops.highest_of_parts(flat.reshape(-1), found)
         return bool(found.item(found.argmax()) < size)
@@ -80,7 +80,7 @@ def taken(x: Any, index: Any, axis: int) -> Any:
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
     enough = x.size and after >= WIDE and index.size >= SOME
-    loops = looped.movers("picking", index.size * before * after, x, index) if enough else None
+    loops = looped.movers("gather_scatter", index.size * before * after, x, index) if enough else None
     if loops is None:
         return x.take(index, axis)
     kind = looped.BITS[x.dtype.itemsize]
@@ -102,7 +102,7 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     """The same where both are large and differ in size along the axis only; else None."""
-    loops = looped.movers("picking", index.size, x, index)
+    loops = looped.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not same_around(x.shape, index.shape, axis):
         return None
     given, places = looped.around(looped.bits(x), axis), looped.around(index, axis)

@@ -1,4 +1,4 @@
-"""Products of large matrices: by all threads that run loops, each with a part (``kernels/loops/blas.py``), else by NumPy.
+"""Products of large matrices: by all threads that run loops, each with a part (``kernels/numba/gemm.py``), else by NumPy.
 
 NumPy's own way to use several cores would wake threads of the BLAS beneath it, which get in the way of those of loops: see
 Note [Two teams of threads] in ``runtime/blas_spin.py``. Knows no operation.
@@ -64,7 +64,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     pieces = (1, 1) if batch >= 2 * count else (count, 1) if m >= n else (1, count)
     sizes = (batch, m, n, k)
     with blas_threads.ALONE:
-        loop = fast.loops("blas").products
+        loop = fast.loops("gemm").products
         loop(straight[0], turned[0], (straight[1], turned[1]), sizes, pieces, address, out.reshape(-1))
     return out
 

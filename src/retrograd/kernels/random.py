@@ -133,7 +133,7 @@ class Stream:
         found = numpy.empty(left + more, numpy.uint32)
         found[:left] = self._words[self._position :]
         key = numpy.array(state["state"]["key"], numpy.uint32)
-        loops("draws").words(key, found[left:])
+        loops("random").words(key, found[left:])
         state["state"]["key"] = key
         self._engine.state = state
         self._go_on(found[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
@@ -158,7 +158,7 @@ class Stream:
         if words > min(left, STRETCH) or not count:
             if maker.loop and (many := self.many_words(words)) is not None:
                 out = numpy.empty(count, maker.dtype)
-                getattr(loops("draws"), maker.loop)(many, out)
+                getattr(loops("random"), maker.loop)(many, out)
                 return out
             return maker.make(self.words(words))
         last, length = self._tables.get(maker, NO_TABLE)[1], self._lengths.get(maker, SHORTEST)
@@ -407,7 +407,7 @@ def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high:
         return numpy.add(found, low, found) if low else found
     if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
         found = numpy.empty(shape, numpy.int64)
-        loops("draws").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
+        loops("random").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
         return found.astype(dtype, copy=False)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
     # Modulo 2**64, in which sums of int64 are right whatever they pass through.
@@ -461,7 +461,7 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
         steps = (stream.words(count - 1) % spans).view(numpy.int64)
         found = numpy.arange(count, dtype=dtype)
-        loops("draws").shuffle(steps, found)
+        loops("random").shuffle(steps, found)
         return found
     order = list(range(count))
     if count > 1:
@@ -478,7 +478,7 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
         return (draws.reshape(p.shape) < p).astype(dtype)
     if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
         found = numpy.empty(shape, dtype)
-        loops("draws").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
+        loops("random").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
         return found
     drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
     return drawn if value == 1 else numpy.multiply(drawn, value, drawn)

@@ -125,7 +125,7 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
         if np.isfinite(np.add.reduce(made, None)):  # else a 0 of the matrix may have met infinity
             return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
-    if (loops := looped.loops("resample", max(x.size, x.size // max(taps.size, 1) * taps.out), x)) is not None:
+    if (loops := looped.loops("interpolation", max(x.size, x.size // max(taps.size, 1) * taps.out), x)) is not None:
         return _along_by_loop(loops, x, axis, taps)
     total = None
     for k, pick in enumerate(taps.picks):

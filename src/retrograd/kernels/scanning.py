@@ -32,7 +32,7 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
     Without a division, so that it is right for factors of zero too.
     """
     summand, factor = plain(summand), plain(factor)
-    loops = looped.loops("scanning", factor.size, factor, summand)
+    loops = looped.loops("scan", factor.size, factor, summand)
     if loops is not None:
         given = looped.around(np.broadcast_to(summand, factor.shape), dim)
         times, made = looped.around(factor, dim), numpy.empty(factor.shape, factor.dtype)

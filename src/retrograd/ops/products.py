@@ -237,7 +237,7 @@ def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     if not suits(self.size * other.size, self, other):
         return self[:, None] * other.conj()[None, :]
     out = numpy.empty((self.size, other.size), self.dtype)
-    loops("rows").outer(self.reshape(-1, 1), other, out)
+    loops("normalization").outer(self.reshape(-1, 1), other, out)
     return out
 
 
@@ -248,7 +248,7 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
     """A column times a vector: a broadcast product, but that rows are shared out, and that its gradients are BLAS's."""
     out = numpy.empty((len(self), len(other)), self.dtype)
-    loops("rows").outer(self, other, out)
+    loops("normalization").outer(self, other, out)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Steps of large parameters by compiled loops (``kernels/loops/steps.py``): what a rule does in a dozen passes, in one.
+"""Steps of large parameters by compiled loops (``kernels/numba/optimizers.py``): what a rule does in a dozen passes, in one.
 
 Each function takes the arrays and numbers of its rule, and says whether it has carried it out.
 """
@@ -32,7 +32,7 @@ def _run(name: str, arrays: list[Any], numbers: tuple[Any, ...]) -> bool:
     if any(array.__class__ is not numpy.ndarray or not array.flags.carray for array in arrays):
         return False
     kind = first.dtype.type
-    getattr(loops("steps"), name)(*[array.reshape(-1) for array in arrays], *[kind(number) for number in numbers])
+    getattr(loops("optimizers"), name)(*[array.reshape(-1) for array in arrays], *[kind(number) for number in numbers])
     return True
 
 

@@ -28,7 +28,7 @@ import numpy
 #: The parts of the package that call NumPy.
 COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
 #: What Numba compiles: it warns of nothing, and what is kept of it on disk is found again by the module's name.
-COMPILED = "retrograd.kernels.loops"
+COMPILED = "retrograd.kernels.numba"
 
 
 class Quiet(ModuleType):

@@ -1,7 +1,7 @@
 """Attention in one loop: each thread has blocks of its own, whose scores stay in its cache from one product to the next.
 
 Arrays are given as lines of memory, with the steps from one batch, head and row to the next in which they lie there. The
-products are those of NumPy's BLAS (``loops/blas.py``). ``room`` (parts, elements): the work is in as many parts, of which
+products are those of NumPy's BLAS (``kernels/numba/blas.py``). ``room`` (parts, elements): the work is in as many parts, of which
 each thread takes some. Few heads are cut into ``pieces``, each of which has every so-many-th block of rows.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from numba import njit, prange
 
-from .blas import gemm
-from .compile import loop_of_sums, step_of_sums
-from .scalars import decay, larger, like
+from .gemm import gemm
+from .jit import loop_of_sums, step_of_sums
+from .math import decay, larger, like
 
 #: Rows of a matrix that are turned round together: a line of the cache of float32.
 SIDE = 16

@@ -14,7 +14,7 @@ from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .compile import loop
+from .jit import loop
 
 
 @intrinsic

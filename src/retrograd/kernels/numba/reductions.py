@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numba import prange, uint64
 
-from .compile import loop, loop_of_sums
-from .scalars import larger, like
+from .jit import loop, loop_of_sums
+from .math import larger, like
 
 STRETCH = 4096
 FLUSH = 128  # rows that are added up before they go to the double-precision sums

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import prange, uint64
 
-from .compile import loop
+from .jit import loop
 
 #: Columns that go along together.
 COLUMNS = 64

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 from numba import njit, prange
 
-from .compile import loop, loop_of_sums, step, step_of_sums
-from .scalars import like
-from .tiles import move_rows
+from .gemm_microkernel import move_rows
+from .jit import loop, loop_of_sums, step, step_of_sums
+from .math import like
 
 # Parts of rows are cut out before they are gone through: of an index that counts from 0 the compiler knows that it is
 # not negative, and only then takes several elements at a time.

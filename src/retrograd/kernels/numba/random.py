@@ -8,8 +8,8 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .compile import loop, loop_in_order
-from .scalars import cosine_and_sine, like, log_of
+from .jit import loop, loop_in_order
+from .math import cosine_and_sine, like, log_of
 
 F = numpy.float32
 U = numpy.uint32

@@ -10,8 +10,8 @@ from typing import Any
 
 from numba import njit, prange
 
-from .compile import loop_as_written
-from .scalars import like
+from .jit import loop_as_written
+from .math import like
 
 
 @njit(forceinline=True)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .compile import loop, loop_of_sums
-from .scalars import at, decay, larger, like, part, row, shared
+from .jit import loop, loop_of_sums
+from .math import at, decay, larger, like, part, row, shared
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import prange, uint64
 
-from .compile import loop
+from .jit import loop
 
 
 @loop

@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import njit, prange, uint64
 
-from .compile import loop
+from .jit import loop
 
 #: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
 COLUMNS = 32

@@ -10,12 +10,12 @@ from typing import Any
 
 from numba import prange
 
-from .compile import loop
-from .scalars import DENSITY, at, decay, decay_less_one, like, normal_cdf
-from .scalars import erf as erf_of
-from .scalars import exp as exp_of
-from .scalars import log1p as log1p_of
-from .scalars import sigmoid as sigmoid_of
+from .jit import loop
+from .math import DENSITY, at, decay, decay_less_one, like, normal_cdf
+from .math import erf as erf_of
+from .math import exp as exp_of
+from .math import log1p as log1p_of
+from .math import sigmoid as sigmoid_of
 
 # -- Arithmetic ----------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
-from .compile import loop_in_order
-from .scalars import decay, larger, like
+from .jit import loop_in_order
+from .math import decay, larger, like
 
 
 @loop_in_order

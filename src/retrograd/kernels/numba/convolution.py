@@ -19,9 +19,9 @@ from typing import Any
 import numpy
 from numba import njit, prange
 
-from .compile import loop
-from .tiles import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
-from .windows import _clear, _seen
+from .direct_convolution import _clear, _seen
+from .gemm_microkernel import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
+from .jit import loop
 
 
 @njit

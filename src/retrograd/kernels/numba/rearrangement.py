@@ -9,7 +9,7 @@ from typing import Any
 
 from numba import prange, uint64
 
-from .compile import loop
+from .jit import loop
 
 #: Elements of a row that a thread takes at a time.
 PART = 1 << 14
