@@ -14,7 +14,7 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.compiler.explaining import Explanation
-from retrograd.kernels import fast
+from retrograd.kernels import numba_dispatch
 from tests.samples import FAMILIES, samples
 
 
@@ -135,7 +135,7 @@ FUSED: dict[str, Any] = {
 def test_loops_calculate_what_the_steps_do(name: str) -> None:
     compiled = agree(FUSED[name], x(40, 30), x(30), x(40, 1))
     assert explained(compiled).graph_count == 1
-    assert explained(compiled).loops > 0 or not fast.available()
+    assert explained(compiled).loops > 0 or not numba_dispatch.available()
 
 
 def test_loops_know_nan_and_infinity() -> None:
@@ -186,7 +186,7 @@ def test_cross_entropy_is_a_loop_each_way(reduction: str, dtype: Any) -> None:
 
     x, target = torch.randn(50, 7, dtype=dtype, requires_grad=True), torch.randint(0, 7, (50,))
     whole = agree(loss, x, target)
-    if fast.available():
+    if numba_dispatch.available():
         assert ("likelihood(" in whole._compiled.recordings[0].forward.source) == (reduction != "none")
     skipped = target.clone()
     skipped[::3] = -100
@@ -215,7 +215,7 @@ def test_what_a_loss_shares_with_others_is_calculated_before() -> None:
 
 
 def test_without_numba_programs_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "available", lambda: False)
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
     for name in FUSED:
         assert explained(agree(FUSED[name], x(40, 30), x(30), x(40, 1))).loops == 0
 
@@ -367,7 +367,7 @@ def test_results_are_memory_of_their_own() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_replays_of_samples_give_what_the_eager_library_gives(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded with some numbers, replayed with others: nothing may depend on the numbers that were recorded."""
-    monkeypatch.setattr(fast, "available", lambda: False)  # loops would have to be compiled for each
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # loops would have to be compiled for each
     for sample in samples(family)[:: 2 if family == "index" else 8]:
         arrays = sample.arrays()
         if any(each.dtype.kind == "c" for each in arrays.values()):

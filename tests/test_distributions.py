@@ -21,7 +21,7 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.autograd.functional import jacobian
 from retrograd.distributions import constraints
 from retrograd.distributions import transforms as T
-from retrograd.kernels import gamma as kernels
+from retrograd.kernels import gamma_sampling as kernels
 from tests.distributions import CASES, PAIRS, SOURCE, Case, answers, differs, divergence, leaves, names, title
 from tests.modules import programs, shown
 

@@ -18,10 +18,10 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast, products
+from retrograd.kernels import matmul, numba_dispatch
 from retrograd.runtime import blas_threads
 
-compiled = pytest.mark.skipif(not fast.available(), reason="needs Numba")
+compiled = pytest.mark.skipif(not numba_dispatch.available(), reason="needs Numba")
 SIZE = 200  # 40,000 elements: enough for loops
 UNIT = 2.0**-24
 
@@ -89,7 +89,7 @@ def test_loops_and_numpy_agree_with_the_truth(
     for even in (False, True):
         loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         with monkeypatch.context() as patch:
-            patch.setattr(fast, "available", lambda: False)
+            patch.setattr(numba_dispatch, "available", lambda: False)
             plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         assert loops[:2] == plain[:2]
         for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):
@@ -128,7 +128,7 @@ def units(found: Any, true: Any) -> float:
 def test_errors_of_functions(name: str, low: float, high: float, bound: float, exact: Any, one_thread: None) -> None:
     x = numpy.random.default_rng(0).uniform(low, high, 40_000).astype(numpy.float32)
     true = numpy.array([exact(float(each)) for each in x])
-    assert units(fast.looped(name, x), true) < bound
+    assert units(numba_dispatch.looped(name, x), true) < bound
 
 
 @compiled
@@ -400,11 +400,11 @@ def test_products_by_threads_of_loops(kind: str, shapes: Any) -> None:
         expected = numpy.matmul(a.astype("float64"), b.astype("float64"))
         for x in (a, turned_a):
             for y in (b, turned_b):
-                found = products.product(x, y)
+                found = matmul.product(x, y)
                 assert found.dtype == kind
                 numpy.testing.assert_allclose(found, expected, rtol=1e-3 if kind == "float32" else 1e-10, atol=1e-4)
                 out = numpy.empty_like(found)
-                assert products.product(x, y, out) is out and numpy.array_equal(out, found)
+                assert matmul.product(x, y, out) is out and numpy.array_equal(out, found)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -10,9 +10,9 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast, fast_convolve, moving
+from retrograd.kernels import convolution_numba, numba_dispatch, rearrangement
 
-pytestmark = pytest.mark.skipif(not fast.available(), reason="Numba is not installed")
+pytestmark = pytest.mark.skipif(not numba_dispatch.available(), reason="Numba is not installed")
 F = torch.nn.functional
 
 
@@ -23,8 +23,8 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple
     def call(function: Callable[[], Any]) -> tuple[Any, Any]:
         results = []
         for least, there in ((1, True), (1 << 60, False)):
-            monkeypatch.setattr(fast, "LARGE", least)
-            monkeypatch.setattr(fast, "available", lambda there=there: there)
+            monkeypatch.setattr(numba_dispatch, "LARGE", least)
+            monkeypatch.setattr(numba_dispatch, "available", lambda there=there: there)
             torch.manual_seed(0)
             results.append(function())
         return results[0], results[1]
@@ -108,12 +108,12 @@ def test_places(name: str, both: Any) -> None:
 def test_joining(dtype: str, axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [numpy.arange(60).reshape(3, 4, 5).astype(dtype), numpy.arange(60)[::-1].reshape(5, 4, 3).T.astype(dtype)]
     arrays.append(arrays[0][:, :, :].take([], axis))
-    monkeypatch.setattr(fast, "LARGE", 1)
-    found = moving.joined(numpy, arrays, axis)
+    monkeypatch.setattr(numba_dispatch, "LARGE", 1)
+    found = rearrangement.joined(numpy, arrays, axis)
     assert found.dtype == dtype
     numpy.testing.assert_array_equal(found, numpy.concatenate(arrays, axis))
     with pytest.raises(ValueError, match="must match exactly"):
-        moving.joined(numpy, [arrays[0], arrays[0][:2, :3]], axis)
+        rearrangement.joined(numpy, [arrays[0], arrays[0][:2, :3]], axis)
 
 
 COUNTING: dict[str, Callable[..., Any]] = {
@@ -247,7 +247,7 @@ def test_convolution(case: tuple[Any, ...], both: Any) -> None:
 @pytest.mark.parametrize("rows", [None, 5], ids=["whole", "in pieces"])
 def test_convolution_of_lines_and_pieces(rows: int | None, both: Any, monkeypatch: Any) -> None:
     if rows is not None:
-        monkeypatch.setattr(fast_convolve.Shape, "rows", lambda *_: rows)
+        monkeypatch.setattr(convolution_numba.Shape, "rows", lambda *_: rows)
 
     def run() -> Any:
         x, w, b = torch.randn(2, 12, 50), torch.randn(10, 12, 5), torch.randn(10)

@@ -10,14 +10,14 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import fast, spread
+from retrograd.kernels import numba_dispatch, threaded_ufuncs
 
 SIZE = (1 << 20) + 12_345
 
 
 @pytest.fixture(autouse=True)
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fast, "available", lambda: False)
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -37,8 +37,8 @@ def drawn(seed: int) -> Any:
 def test_the_numbers_are_those_of_one_call(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"torch": torch, "n": torch.nn.functional, "x": drawn(0)[: SIZE // 3 * 3], "y": drawn(1)[: SIZE // 3 * 3]}
     several = eval(expression, space)
-    monkeypatch.setattr(spread, "MANY", SIZE + 1)
-    monkeypatch.setattr(spread, "MOST", SIZE + 1)
+    monkeypatch.setattr(threaded_ufuncs, "MANY", SIZE + 1)
+    monkeypatch.setattr(threaded_ufuncs, "MOST", SIZE + 1)
     alone = eval(expression, space)
     assert several.dtype is alone.dtype
     assert several.stride() == alone.stride()
@@ -58,7 +58,7 @@ def test_in_place_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_memory_that_overlaps_is_left_to_numpy() -> None:
     line = numpy.arange(SIZE + 1, dtype=numpy.float64)
-    spread.by_threads(numpy.add, (line[1:], line[:-1]), line[1:])
+    threaded_ufuncs.by_threads(numpy.add, (line[1:], line[:-1]), line[1:])
     assert numpy.array_equal(line[1:], 2 * numpy.arange(1, SIZE + 1) - 1)
 
 
@@ -68,9 +68,9 @@ def test_an_error_of_one_thread_is_the_callers() -> None:
             raise ValueError("this one")
 
     with pytest.raises(ValueError, match="this one"):
-        spread.together(part, 8)
+        threaded_ufuncs.together(part, 8)
     seen: list[int] = []
-    spread.together(seen.append, 8)
+    threaded_ufuncs.together(seen.append, 8)
     assert sorted(seen) == list(range(8))
 
 

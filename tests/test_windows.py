@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import attend, convolve
+from retrograd.kernels import attention, convolution
 
 F: Any = torch.nn.functional
 SHAPES = [
@@ -28,8 +28,8 @@ def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, 
     shape = (x_shape[0], w_shape[0], *((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in sizes))
     y = rng.standard_normal(shape)
     return [
-        convolve.output_of(numpy, x, w, shape, *how), convolve.input_of(numpy, y, w, x_shape, *how),
-        convolve.weight_of(numpy, y, x, w_shape, *how),
+        convolution.output_of(numpy, x, w, shape, *how), convolution.input_of(numpy, y, w, x_shape, *how),
+        convolution.weight_of(numpy, y, x, w_shape, *how),
     ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, 
 @pytest.mark.parametrize("block", [1, 40, 300])
 def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, shapes: Any, block: int) -> None:
     whole = _maps(*shapes)
-    monkeypatch.setattr(convolve, "BLOCK", block)
+    monkeypatch.setattr(convolution, "BLOCK", block)
     for one, other in zip(_maps(*shapes), whole, strict=True):
         numpy.testing.assert_allclose(one, other, 1e-12, 1e-12)
 
@@ -50,11 +50,11 @@ def test_attention_in_blocks_of_any_size_is_the_same(monkeypatch: pytest.MonkeyP
     mask = rng.standard_normal((2, 1, 5, 6))
 
     def run() -> list[Any]:
-        out, sums = attend.forward(numpy, q, k, v, mask, causal, 0.5)
-        return [out, sums, *attend.backward(numpy, numpy.cos(out), q, k, v, mask, out, sums, causal, 0.5)]
+        out, sums = attention.forward(numpy, q, k, v, mask, causal, 0.5)
+        return [out, sums, *attention.backward(numpy, numpy.cos(out), q, k, v, mask, out, sums, causal, 0.5)]
 
     whole = run()
-    monkeypatch.setattr(attend, "BLOCK", block)
+    monkeypatch.setattr(attention, "BLOCK", block)
     for one, other in zip(run(), whole, strict=True):
         numpy.testing.assert_allclose(one, other, 1e-12, 1e-12)
 

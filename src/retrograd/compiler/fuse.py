@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels.fast import LARGE
+from ..kernels.numba_dispatch import LARGE
 from ..ops.operation import OPS
 from ..ops.promote import F32, F64
 from .expressions import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from ..kernels.choose import INT
-from ..kernels.fast import LARGE, loops
+from ..kernels.class_losses import INT
+from ..kernels.numba_dispatch import LARGE, loops
 from ..ops.operation import OPS
 from ..ops.promote import F32, F64
 from .tape import Step, Value, Written

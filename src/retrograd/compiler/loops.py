@@ -19,8 +19,8 @@ from zlib import crc32
 
 import numpy
 
-from ..kernels import fast
-from ..kernels.fast import LARGE, RUNNING
+from ..kernels import numba_dispatch
+from ..kernels.numba_dispatch import LARGE, RUNNING
 from .expressions import EXPRESSIONS, LONGER, TRUTHS, number
 from .fuse import FLUSH, MEANS, STRETCH, SUMS, Loop, segments, sum_over
 from .tape import Step, Value
@@ -225,7 +225,7 @@ def _made(source: str, dtype: Any, parallel: bool) -> Any:
 
     from numba import njit, prange
 
-    scalars = fast.loops("math")
+    scalars = numba_dispatch.loops("math")
     name = f"loop_{crc32((source + dtype.name).encode()):08x}_{'all' if parallel else 'one'}"
     space: dict[str, Any] = {
         "F": dtype.type, "prange": prange, "empty": numpy.empty, "zeros": numpy.zeros, "float64": numpy.float64,
@@ -251,7 +251,7 @@ def _kept_in_file(name: str, text: str) -> str:
     """A file with the text, so that what is compiled of it may be kept; else a name that no file has."""
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
-        version = fast.loops("jit")._version()
+        version = numba_dispatch.loops("jit")._version()
         folder = folder / version
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{name}.py"

@@ -13,8 +13,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import wrap
-from ..kernels import fast
-from ..kernels.products import FEW, product
+from ..kernels import numba_dispatch
+from ..kernels.matmul import FEW, product
 from ..ops.calls import _cast, _retype, run
 from ..ops.generate import ufunc_of
 from ..ops.nodes import compiled
@@ -83,7 +83,7 @@ class Program:
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
-        self.steps: list[Any] = fused(steps, self.outputs) if fast.available() else list(steps)
+        self.steps: list[Any] = fused(steps, self.outputs) if numba_dispatch.available() else list(steps)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:

@@ -23,7 +23,7 @@ from ..core.graph import Node, Output, next_number
 from ..core.pytree import tree_flatten
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import current, freed, stale
-from ..kernels import fast
+from ..kernels import numba_dispatch
 from ..nn import Module
 from ..ops.calls import apply
 from ..ops.interpret import runs
@@ -394,7 +394,7 @@ class Plan:
         later = [value for each in backward for value in each.values()]
         plain, forward = forward, untwisted(forward, [*self.outs, *written, *later])
         backward = untwisted(backward, ())
-        if fast.available():
+        if numba_dispatch.available():
             forward, backward = joined(seen_through(lowered(forward))), joined(seen_through(lowered(backward)))
             backward = recomputed(forward, backward, self.outs, cheap) + backward
         made_there = {each for step in backward for each in step.results}

@@ -15,7 +15,7 @@ import numpy
 LEVEL: dict[type, Any] = {}
 
 
-#: How large gradients are added (as by the ufunc) and copied; ``kernels/fast.py`` puts in what uses compiled loops.
+#: How large gradients are added (as by the ufunc) and copied; ``kernels/numba_dispatch.py`` puts in what uses compiled loops.
 arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy
 
 from ..core.dtypes import SHORT, unsupported
-from . import looped
-from .floats import widened
-from .picking import FEW, grid, put_along, same_around, taken, taken_along
+from . import numba_operands
+from .gather_scatter import FEW, grid, put_along, same_around, taken, taken_along
+from .half_precision import widened
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -45,13 +45,13 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
 
 def _masked(x: Any, mask: Any) -> Any:
     """The elements of ``x`` where ``mask`` is True."""
-    loops = looped.movers("gather_scatter", mask.size, x, mask)
+    loops = numba_operands.movers("gather_scatter", mask.size, x, mask)
     if loops is None or mask.shape != x.shape:
         return x[mask]
-    flat = looped.bits(mask).reshape(-1)
+    flat = numba_operands.bits(mask).reshape(-1)
     starts, count = _starts(loops, flat)
-    found = numpy.empty(count, looped.BITS[x.dtype.itemsize])
-    loops.kept(looped.bits(x).reshape(-1), flat, starts, found)
+    found = numpy.empty(count, numba_operands.BITS[x.dtype.itemsize])
+    loops.kept(numba_operands.bits(x).reshape(-1), flat, starts, found)
     return found.view(x.dtype)
 
 
@@ -71,11 +71,11 @@ def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...])
     """Zeros of ``shape`` to which ``values`` are added at the picked places."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
-        loops = looped.movers("gather_scatter", mask.size, values, mask)
+        loops = numba_operands.movers("gather_scatter", mask.size, values, mask)
         if loops is not None:
-            flat, out = looped.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
-            given = looped.bits(values).reshape(-1)
-            loops.put_back(given, flat, _starts(loops, flat)[0], looped.bits(out).reshape(-1))
+            flat, out = numba_operands.bits(mask).reshape(-1), numpy.empty(shape, values.dtype)
+            given = numba_operands.bits(values).reshape(-1)
+            loops.put_back(given, flat, _starts(loops, flat)[0], numba_operands.bits(out).reshape(-1))
             return out
     return add(np, np.zeros(shape, values.dtype), picks, values)
 
@@ -105,14 +105,14 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
     """Add large ``values`` at ``index`` of dimension ``dim`` of ``x``; whether there is a loop for that."""
-    loops = looped.loops("gather_scatter", values.size, x, values)
+    loops = numba_operands.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
     bad = numpy.zeros(1, numpy.uint8)
     before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     given = numpy.ascontiguousarray(values).reshape(before, index.size, after)
     loops.add_rows(x.reshape(before, x.shape[dim], after), numpy.ascontiguousarray(index).reshape(-1), given, bad)
-    looped.said(bad)
+    numba_operands.said(bad)
     return True
 
 
@@ -168,17 +168,17 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         np.add.at(flat, index.reshape(-1), values.reshape(-1))
         return flat.reshape(x.shape)
     values = _cut(values, index)
-    loops = looped.loops("gather_scatter", index.size, x, values)
+    loops = numba_operands.loops("gather_scatter", index.size, x, values)
     if loops is None or not x.flags.c_contiguous or not same_around(x.shape, index.shape, dim):
         np.add.at(x, grid(np, index, dim), values)
         return x
     bad = numpy.zeros(1, numpy.uint8)
-    arrays = [looped.around(each, dim) for each in (x, index, values)]
+    arrays = [numba_operands.around(each, dim) for each in (x, index, values)]
     if arrays[0].shape[2] == 1:
         loops.scatter_add_rows(*[each[:, :, 0] for each in arrays], bad)
     else:
         loops.scatter_add(*arrays, bad)
-    looped.said(bad)
+    numba_operands.said(bad)
     return x
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
 
 from ..runtime import blas_threads
-from . import fast
+from . import numba_dispatch
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 #: Matrices of a batch with fewer rows than this are NumPy's.
@@ -38,8 +38,8 @@ ROOM = 64
 def by_columns(np: Any, x: Any) -> Any:
     """A copy of ``x`` in which the elements of its matrices' columns lie together."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
-    if x.ndim == 2 and x.size >= fast.LARGE and np is cpu:
-        fast.copy_into(out.T, x.T)
+    if x.ndim == 2 and x.size >= numba_dispatch.LARGE and np is cpu:
+        numba_dispatch.copy_into(out.T, x.T)
     else:
         out[...] = x
     return out

@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
-from .fast import LARGE, available, loops
+from .numba_dispatch import LARGE, available, loops
 
 Array = Any
 Draws = Generator[float, None, None]

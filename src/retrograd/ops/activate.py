@@ -14,8 +14,8 @@ import numpy
 from ..core import devices
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels.fast import LARGE, looped
-from ..kernels.floats import widened
+from ..kernels.half_precision import widened
+from ..kernels.numba_dispatch import LARGE, looped
 from .arithmetic import abs as absolute
 from .arithmetic import div_true
 from .calls import modify

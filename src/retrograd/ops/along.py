@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import dimension
-from ..kernels import picking
+from ..kernels import gather_scatter
 from .table import op
 
 #: The guard of surfaces whose dimension is one whole number; their blocks count it from either end.
@@ -45,7 +45,7 @@ def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: in
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
-    picking.put_along(np, out, index, self, dim)
+    gather_scatter.put_along(np, out, index, self, dim)
     return out
 
 
@@ -55,7 +55,7 @@ put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 @op(function=False, method=False, linear=True)
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
-    return picking.taken_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
+    return gather_scatter.taken_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
 
 
 take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, index, self_shape, dim))

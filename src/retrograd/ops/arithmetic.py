@@ -9,7 +9,7 @@ import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, into, looped, negative
+from ..kernels.numba_dispatch import LARGE, into, looped, negative
 from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_slope
 from .table import pointwise, surface

@@ -10,7 +10,7 @@ import numpy
 from ..core.devices import module_of
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, wrap
-from ..kernels import attend
+from ..kernels import attention
 from .drop import dropout
 from .join import cat
 from .linalg import addmm, baddbmm, bmm, matmul
@@ -31,7 +31,7 @@ _KIND: Any = {
 @op(name="attention_block", **_KIND)
 def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
     """Attention in blocks: what the queries get, and the logarithms of the sums that it was divided by."""
-    return attend.forward(np, query, key, value, None, is_causal, scale)
+    return attention.forward(np, query, key, value, None, is_causal, scale)
 
 
 @op(name="masked_attention_block", **_KIND)
@@ -39,7 +39,7 @@ def masked_attention_block(
     np: Any, query: Any, key: Any, value: Any, attn_mask: Any, /, is_causal: bool, scale: float
 ) -> tuple[Any, Any]:
     """``attention_block`` with a mask."""
-    return attend.forward(np, query, key, value, attn_mask, is_causal, scale)
+    return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
 
 
 @shared
@@ -80,7 +80,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     return grads
 
 
-ARRAYS.__dict__["attention_back"] = lambda g, *rest: attend.backward(module_of(g), g, *rest)
+ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(module_of(g), g, *rest)
 TENSORS.__dict__["attention_back"] = _attention_back
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from ..kernels.fast import LARGE
-from ..kernels.spread import MANY
+from ..kernels.numba_dispatch import LARGE
+from ..kernels.threaded_ufuncs import MANY
 from ..runtime.user_frame import RAISE
 from .operation import arguments
 

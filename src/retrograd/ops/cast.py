@@ -24,7 +24,7 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
-from ..kernels.fast import LARGE, copied, in_order
+from ..kernels.numba_dispatch import LARGE, copied, in_order
 from ..runtime.user_frame import brief, briefly, warn
 from .inner import as_strided_of, to_dtype
 from .promote import OURS

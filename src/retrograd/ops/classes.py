@@ -10,9 +10,9 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
-from ..kernels import choose, ctc, few
-from ..kernels.floats import widened
-from ..kernels.summing import COUNTS, FEW, total
+from ..kernels import class_losses, ctc, small_arrays
+from ..kernels.half_precision import widened
+from ..kernels.reductions import COUNTS, FEW, total
 from .arithmetic import neg
 from .callers import FIRST
 from .cast import on_cpu
@@ -35,20 +35,22 @@ from .table import fronted, op, pointwise, shared, surface
 def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
     """The loss and the total weight of what counts."""
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
-    if plain and (whole := few.chosen(x, target, ignore)) is not None:
+    if plain and (whole := small_arrays.chosen(x, target, ignore)) is not None:
         rows = target.size
-        return np.asarray(-whole / rows if reduction == "mean" else -whole, few.F32), COUNTS[few.F32][rows]
+        return np.asarray(-whole / rows if reduction == "mean" else -whole, small_arrays.F32), COUNTS[small_arrays.F32][
+            rows
+        ]
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
-    counts = choose.check_classes(np, target, classes, ignore)
+    counts = class_losses.check_classes(np, target, classes, ignore)
     if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
-        found, count = choose.pick(np, x, target), COUNTS[x.dtype][target.size]
+        found, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
         if reduction == "none":
             return -found, np.zeros((), x.dtype)
         return -total(np, found) / count if reduction == "mean" else -total(np, found), count
     short = x.dtype in dtypes.SHORT
     kind = np.dtype(np.float32) if short else x.dtype
-    target, share = choose.class_weights(np, target, counts, weight, kind)
-    found = -widened(choose.pick(np, x, target))[0]
+    target, share = class_losses.class_weights(np, target, counts, weight, kind)
+    found = -widened(class_losses.pick(np, x, target))[0]
     if share is not None:
         found = np.where(share == 0, np.zeros((), kind), found * share)
     count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
@@ -62,7 +64,7 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
 PLAIN = (
     "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
     "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
-    {"INT": choose.INT, "REDUCTIONS": REDUCTIONS},
+    {"INT": class_losses.INT, "REDUCTIONS": REDUCTIONS},
 )  # fmt: skip
 
 
@@ -96,14 +98,14 @@ def nll_loss_backward(
 ) -> Any:  # fmt: skip
     """The gradient of nll_loss: one number for each target."""
     out = np.zeros(shape, grad_output.dtype)
-    counts = choose.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
-    index, share = choose.class_weights(np, target, counts, weight, out.dtype)
+    counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
+    index, share = class_losses.class_weights(np, target, counts, weight, out.dtype)
     values = -grad_output if reduction != "mean" else -grad_output / total_weight
     if share is not None:
         values = values * share
     if counts is not None:  # of what is ignored the slope is 0 even if the loss is nan, as where everything is
         values = np.where(counts, values, np.zeros((), out.dtype))
-    choose.place(np, out, index, np.broadcast_to(values, index.shape))
+    class_losses.place(np, out, index, np.broadcast_to(values, index.shape))
     return out
 
 
@@ -112,9 +114,9 @@ def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
     """The adjoint of nll_loss_backward: nll_loss with a total weight that is known."""
-    counts = choose.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
-    index, share = choose.class_weights(np, target, counts, weight, self.dtype)
-    found = -choose.pick(np, self, index)
+    counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
+    index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
+    found = -class_losses.pick(np, self, index)
     found = found if share is None else found * share
     if reduction == "none":
         return found
@@ -164,7 +166,13 @@ def _check_long(target: Tensor) -> None:
 
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int) -> Tensor:
     x, places = input._array, target._array
-    if weight is None and x.ndim == 2 and places.ndim == 1 and places.dtype is choose.INT and len(places) == len(x):
+    if (
+        weight is None
+        and x.ndim == 2
+        and places.ndim == 1
+        and places.dtype is class_losses.INT
+        and len(places) == len(x)
+    ):
         plain: Tensor = _plain_nll(input, target, None, how, ignore_index)
         return plain
     _check_target(input, target)
@@ -241,7 +249,7 @@ def cross_entropy(
     plain = reduction == "mean" and size_average is None and reduce is None
     how = reduction if plain else chosen(size_average, reduce, reduction)
     x, places = input._array, target._array
-    if weight is None and not label_smoothing and x.ndim == 2 and places.ndim == 1 and places.dtype is choose.INT:
+    if weight is None and not label_smoothing and x.ndim == 2 and places.ndim == 1 and places.dtype is class_losses.INT:
         return _nll(log_softmax_block(input, 1), target, None, how, ignore_index)
     if places.shape == x.shape:
         return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
@@ -368,7 +376,7 @@ def multi_margin_loss_block(
     x, index = _rows(self), target.reshape(-1)
     if index.size and not (index.min() >= 0 and index.max() < x.shape[1]):
         raise RuntimeError("target out of range")
-    gap, _ = choose.margins(np, x, index, margin)
+    gap, _ = class_losses.margins(np, x, index, margin)
     each = np.add.reduce(gap if p == 1 else gap * gap, 1) / x.shape[1]
     return _reduced_rows(np, each if weight is None else each * weight[index], self.shape, reduction)
 
@@ -376,7 +384,7 @@ def multi_margin_loss_block(
 @op(function=False, method=False)
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
     """1 for each class that comes nearer than ``margin`` to the target's, else 0."""
-    gap, _ = choose.margins(np, _rows(self), target.reshape(-1), margin)
+    gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
     return (gap > 0).astype(self.dtype)
 
 
@@ -384,7 +392,7 @@ def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
     """The derivative of each row's sum of margins."""
     index = target.reshape(-1)
-    gap, rows = choose.margins(np, _rows(self), index, margin)
+    gap, rows = class_losses.margins(np, _rows(self), index, margin)
     slope = (gap > 0).astype(self.dtype) if p == 1 else 2 * gap
     if weight is not None:
         slope *= weight[index][:, None]
@@ -442,7 +450,7 @@ def multi_margin_loss(
 
 def _overlaps(np: Any, x: Any, target: Any) -> Any:
     """For each entry of the list of classes: which others come too near to it, and by how much. One entry at a time."""
-    counts, named = choose.listed(np, target)
+    counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
         at = np.where(counts[:, k], target[:, k], 0)
         gap = 1 - (np.take_along_axis(x, at[:, None], 1) - x)

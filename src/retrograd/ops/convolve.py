@@ -12,8 +12,8 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import c_name, unsupported
 from ..core.tensor import Tensor
-from ..kernels import convolve
-from ..kernels.layout import F32, laid_as
+from ..kernels import convolution as convolution_kernels
+from ..kernels.memory_format import F32, laid_as
 from ..runtime.user_frame import warn
 from .pad import constant_pad_nd_block
 from .shape import squeeze, unsqueeze
@@ -29,7 +29,7 @@ def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """The convolution of ``input`` with ``weight``, of the given shape."""
-    made = convolve.output_of(np, input, weight, shape, stride, padding, dilation, groups)
+    made = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
     return laid_as(np, made, input, weight)
 
 
@@ -38,7 +38,7 @@ def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """The adjoint of ``convolution_output`` for its input, of the given shape."""
-    made = convolve.input_of(np, output, weight, shape, stride, padding, dilation, groups)
+    made = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
     return laid_as(np, made, output, weight)
 
 
@@ -47,7 +47,7 @@ def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """The adjoint of ``convolution_output`` for its weight, of the given shape."""
-    made = convolve.weight_of(np, output, input, shape, stride, padding, dilation, groups)
+    made = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
     return laid_as(np, made, output, input)
 
 
@@ -95,7 +95,7 @@ def convolution_block(
             f"Given input size per channel: ({line}{_times(input.shape[2:])}). Calculated output size per channel: "
             f"({line}{_times(shape[2:])}). Output size is too small"
         )
-    kernel_of = convolve.input_of if transposed else convolve.output_of
+    kernel_of = convolution_kernels.input_of if transposed else convolution_kernels.output_of
     made = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
     return laid_as(np, made, input, weight)
 
@@ -449,7 +449,7 @@ def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> A
             f"Trying to create tensor with negative dimension {time}: [{time}, {self.shape[1]}, {weight.shape[2]}]"
         )
     shape = (self.shape[1], weight.shape[2], time)
-    made = convolve.output_of(
+    made = convolution_kernels.output_of(
         np, self.transpose(1, 2, 0), weight.transpose(2, 1, 0), shape, (1,), (pad,), (1,), 1, bias
     )
     return np.ascontiguousarray(made.transpose(2, 0, 1))

@@ -12,8 +12,8 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
-from ..kernels.fast import LARGE
-from ..kernels.fast import fill as fill_large
+from ..kernels.numba_dispatch import LARGE
+from ..kernels.numba_dispatch import fill as fill_large
 from .inner import as_strided_of
 from .interpret import spread_as
 from .promote import PLAIN, common_dtype, storable

@@ -13,7 +13,7 @@ import numpy
 from ..core import dtypes
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import pairs
+from ..kernels import pairwise_distance as distance_kernels
 from .arithmetic import add, div, mul, sub
 from .calls import modify
 from .create import place_of
@@ -158,7 +158,7 @@ def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
     """The norms of the differences of all pairs."""
     if x1.dtype in dtypes.SHORT:
         raise dtypes.unsupported("cdist", x1.dtype)
-    return pairs.distances(np, x1, x2, p)
+    return distance_kernels.distances(np, x1, x2, p)
 
 
 cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
@@ -167,7 +167,7 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
     """The lengths of the differences of all pairs, by a product of matrices."""
-    return pairs.lengths(np, x1, x2)
+    return distance_kernels.lengths(np, x1, x2)
 
 
 def _euclidean_rule(F: Any, g: Any, mine: Any, other: Any, out: Any, out_shape: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
-from ..kernels.fast import LARGE, looped, multiply
-from ..kernels.floats import ONE
+from ..kernels.half_precision import ONE
+from ..kernels.numba_dispatch import LARGE, looped, multiply
 from .calls import check_cast, modify
 from .named import named
 from .promote import mismatch

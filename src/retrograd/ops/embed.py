@@ -10,9 +10,9 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
-from ..kernels import rows
-from ..kernels.floats import widened
-from ..kernels.picking import SOME, taken, within
+from ..kernels import embedding as embedding_kernels
+from ..kernels.gather_scatter import SOME, taken, within
+from ..kernels.half_precision import widened
 from ..runtime.user_frame import warn
 from .interpret import batched, slicewise
 from .linalg import addmm, matmul
@@ -41,15 +41,15 @@ def embedding_dense_backward(
 ) -> Any:
     """The gradient of embedding: every row the sum of what came to it."""
     grad, flat = widened(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
-    factor = rows.usefulness(np, flat, padding_idx, scale, grad.dtype)
-    return rows.added(np, grad if factor is None else grad * factor[:, None], flat, count)
+    factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
+    return embedding_kernels.added(np, grad if factor is None else grad * factor[:, None], flat, count)
 
 
 @op(function=False, method=False, linear=True)
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """The adjoint of embedding_dense_backward: rows picked, scaled as the gradient is."""
     found = np.take(self, indices, 0)
-    factor = rows.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
+    factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
     return found if factor is None else found * factor.reshape(*indices.shape, 1)
 
 
@@ -95,7 +95,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
     _check_indices("embedding_renorm_", indices)
-    if rows.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
+    if embedding_kernels.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump(input)
     return input
 
@@ -149,7 +149,7 @@ def embedding_bag_block(
     """Sums, means or maxima of the rows at ``indices`` in each bag; for maxima, the row that each element is from."""
     wide, share = widened(self, weights)
     if mode == 2:
-        out, tops = rows.largest(np, wide, indices, sizes)
+        out, tops = embedding_kernels.largest(np, wide, indices, sizes)
         return out.astype(self.dtype), tops
     out = _bagged(np, wide[indices], bags, sizes, share, mode)
     return out.astype(self.dtype), np.zeros(sizes.shape, np.int64)
@@ -158,7 +158,7 @@ def embedding_bag_block(
 def _bagged(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: int) -> Any:
     if weights is not None:
         picked *= weights[:, None]
-    out = rows.added(np, picked, bags, sizes.size)
+    out = embedding_kernels.added(np, picked, bags, sizes.size)
     return out / np.maximum(sizes, 1).astype(out.dtype)[:, None] if mode == 1 else out
 
 
@@ -170,14 +170,14 @@ def embedding_bag_backward(
     """The gradient of embedding_bag for the table."""
     grad, share = widened(grad_output, weights)
     if mode == 2:
-        return rows.added_each(np, grad, tops, count)
+        return embedding_kernels.added_each(np, grad, tops, count)
     if mode == 1:
         grad = grad / np.maximum(sizes, 1).astype(grad.dtype)[:, None]
     each = grad[bags]
-    for by in (share, rows.usefulness(np, indices, -1, scale, grad.dtype)):
+    for by in (share, embedding_kernels.usefulness(np, indices, -1, scale, grad.dtype)):
         if by is not None:
             each *= by[:, None]
-    return rows.added(np, each, indices, count)
+    return embedding_kernels.added(np, each, indices, count)
 
 
 @op(function=False, method=False)
@@ -186,9 +186,9 @@ def embedding_bag_again(
 ) -> Any:
     """The adjoint of embedding_bag_backward: bags as the first call made them."""
     if mode == 2:
-        return rows.picked_each(np, self, tops)
+        return embedding_kernels.picked_each(np, self, tops)
     each = self[indices]
-    factor = rows.usefulness(np, indices, -1, scale, self.dtype)
+    factor = embedding_kernels.usefulness(np, indices, -1, scale, self.dtype)
     if factor is not None:
         each *= factor[:, None]
     return _bagged(np, each, bags, sizes, weights, mode)
@@ -203,7 +203,7 @@ def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
     """``count`` rows: rows of ``self`` at ``source`` times ``weights``, added up at ``target``."""
-    return rows.added(np, self[source] * weights[:, None], target, count)
+    return embedding_kernels.added(np, self[source] * weights[:, None], target, count)
 
 
 row_products.derivative(
@@ -275,7 +275,7 @@ def _embedding_bag(
     _check_offsets(index, start)
     _check_rows(index, weight.size(0))
     np = module_of(index)
-    bags, sizes = rows.bag_numbers(np, index.size, start)
+    bags, sizes = embedding_kernels.bag_numbers(np, index.size, start)
     share = per_sample_weights
     if padding_idx is not None:
         kept = index != _padding(padding_idx, weight)

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import few, large
-from ..kernels.fast import LARGE
-from ..kernels.picking import taken_along
-from ..kernels.summing import FEW
+from ..kernels import reductions_numba, small_arrays
+from ..kernels.gather_scatter import taken_along
+from ..kernels.numba_dispatch import LARGE
+from ..kernels.reductions import FEW
 from .along import WHOLE, axes_of, chosen_rule, kept_shape, restored
 from .named import named
 from .rounding import maximum, minimum
@@ -46,7 +46,10 @@ same.derivative(self=lambda F, g: None, other=lambda F, g: None)
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     """For each element its share of an extreme: one over how many there are, or 0."""
-    if self.size >= LARGE and (found := large.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None:
+    if (
+        self.size >= LARGE
+        and (found := reductions_numba.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None
+    ):
         return found
     mask = (self == top) | ((self != self) & (top != top))
     return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
@@ -64,7 +67,7 @@ def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keep
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if dim.__class__ is int and (found := few.extreme(self, dim, keepdim, name == "amax")) is not None:
+        if dim.__class__ is int and (found := small_arrays.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
@@ -75,7 +78,7 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
                 _nonempty(name, self)
             raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
         if self.size >= LARGE:
-            found = large.largest(self, axes, keepdim, 1 if name == "amax" else -1)
+            found = reductions_numba.largest(self, axes, keepdim, 1 if name == "amax" else -1)
             if found is not None:
                 return found
         return (np.maximum if name == "amax" else np.minimum).reduce(self, axis=axes, keepdims=keepdim)
@@ -100,7 +103,10 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_all", self.dtype)
-        if self.size >= LARGE and (found := large.largest_of_all(self, 1 if name == "max" else -1)) is not None:
+        if (
+            self.size >= LARGE
+            and (found := reductions_numba.largest_of_all(self, 1 if name == "max" else -1)) is not None
+        ):
             return found
         return (np.maximum if name == "max" else np.minimum).reduce(self, axis=None)
 
@@ -144,7 +150,7 @@ def _extreme_along(name: str, doc: str) -> Any:
 
 def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
     """The index of the first extreme along ``dim`` (a nan counts as extreme), without that dimension."""
-    if x.size >= LARGE and (found := large.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
         return found
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms, as ``torch.fft``: three blocks, and the functions that sort out sizes and dimensions.
 
 A transform is linear and, but for its scale, its own adjoint with the other sign; half a spectrum has each of its
-mirrored elements counted twice. The numerics are in ``kernels/fourier.py``.
+mirrored elements counted twice. The numerics are in ``kernels/fft.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, strided
-from ..kernels import fourier
+from ..kernels import fft as fft_kernels
 from .cast import to
 from .create import made, place_of
 from .pad import constant_pad_nd_block
@@ -28,7 +28,7 @@ F: Any = TENSORS
 @op(function=False, method=False, linear=True, backward="FftC2CBackward0")
 def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
     """The transform of complex numbers over dimensions."""
-    return fourier.complex_to_complex(np, self, dim, normalization, forward)
+    return fft_kernels.complex_to_complex(np, self, dim, normalization, forward)
 
 
 fft_c2c.derivative(
@@ -39,7 +39,7 @@ fft_c2c.derivative(
 @op(function=False, method=False, linear=True, backward="FftR2CBackward0")
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """The forward transform of real numbers over dimensions, whole or without its mirrored half."""
-    return fourier.real_to_complex(np, self, dim, normalization, onesided)
+    return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
 
 
 def _r2c_rule(F: Any, g: Any, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
@@ -55,7 +55,7 @@ fft_r2c.derivative(self=_r2c_rule)
 @op(function=False, method=False, linear=True, backward="FftC2RBackward0")
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """The backward transform of half a spectrum to real numbers."""
-    return fourier.complex_to_real(np, self, dim, normalization, last_dim_size)
+    return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
 
 
 fft_c2r.derivative(
@@ -68,7 +68,7 @@ fft_c2r.derivative(
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
     """Half a spectrum with ``factor`` on the elements that stand for two."""
-    return fourier.mirrored_scaled(np, self, dim, size, factor)
+    return fft_kernels.mirrored_scaled(np, self, dim, size, factor)
 
 
 mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scaled(g, dim, size, factor))
@@ -353,7 +353,7 @@ def _frequencies(name: str, n: Any, d: float, half: bool, dtype: Any, device: An
     places = np.arange(size)
     if not half:
         places = np.where(places < (n + 1) // 2, places, places - n)
-    return made(fourier.frequencies(np, places, n, d, kind.numpy), requires_grad)
+    return made(fft_kernels.frequencies(np, places, n, d, kind.numpy), requires_grad)
 
 
 def fftfreq(

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from ..kernels import gamma as draws
+from ..kernels import gamma_sampling as draws
 from .random import default_generator
 from .rules import not_implemented
 from .table import op, pointwise

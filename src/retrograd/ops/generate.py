@@ -23,7 +23,7 @@ from ..core.graph import AccumulateGrad, Output, next_number
 from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current, rebase, view_of, views_of
-from ..kernels.fast import for_ufunc, stretched
+from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime import user_frame
 from .callers import Front, Text
 from .nodes import FIXED, compiled, counted, full_class, node_class

@@ -11,9 +11,9 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
-from ..kernels.fast import LARGE, looped
-from ..kernels.floats import F32
-from ..kernels.summing import sum_along, summed
+from ..kernels.half_precision import F32
+from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels.reductions import sum_along, summed
 from .table import ARRAYS, op, pointwise
 
 

@@ -18,10 +18,10 @@ from ..core.graph import Node, next_number
 from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ..core.views import current
-from ..kernels import moving
-from ..kernels.direct import concatenate
-from ..kernels.direct import where as choose
-from ..kernels.fast import LARGE, looped
+from ..kernels import rearrangement
+from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels.numpy_internals import concatenate
+from ..kernels.numpy_internals import where as choose
 from ..runtime import user_frame
 from ..runtime.user_frame import warn
 from .interpret import innermost
@@ -155,7 +155,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
         try:
             arrays, edges = _of_one_kind(tensors)
             if arrays[0].size * len(arrays) >= LARGE:
-                array = moving.joined(numpy, arrays, dim)
+                array = rearrangement.joined(numpy, arrays, dim)
             else:
                 array = concatenate(arrays, dim)
             result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
@@ -276,14 +276,14 @@ def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Ten
 
 
 def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return moving.joined(module_of(arrays[0]), list(arrays), dim)
+    return rearrangement.joined(module_of(arrays[0]), list(arrays), dim)
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
     first = arrays[0]
     if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
         return numpy.array(arrays)  # NumPy's stack takes five times as long
-    return moving.stacked(module_of(first), arrays, dim)
+    return rearrangement.stacked(module_of(first), arrays, dim)
 
 
 for _level, _entries in (

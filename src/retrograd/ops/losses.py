@@ -12,8 +12,8 @@ from typing import Any
 from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, looped
-from ..kernels.summing import MOST, total
+from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels.reductions import MOST, total
 from ..runtime.user_frame import warn
 from .activate import logsigmoid
 from .arithmetic import abs as absolute

@@ -21,7 +21,7 @@ from ..core.rule_namespace import LEVEL, level_of
 from ..core.saved_tensor_hooks import Packed
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
-from ..kernels.fast import LARGE, plain, raised
+from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..runtime import user_frame
 from .operation import MISSING, arguments, is_shared
 from .promote import NUMBERS

@@ -17,9 +17,9 @@ from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
-from ..kernels import fast_normal, few, normal
-from ..kernels.fast import LARGE
-from ..kernels.floats import widened
+from ..kernels import normalization, normalization_numba, small_arrays
+from ..kernels.half_precision import widened
+from ..kernels.numba_dispatch import LARGE
 from .arithmetic import div_true
 from .callers import FIRST
 from .elementary import pow as power
@@ -62,7 +62,7 @@ def _group_layout(shape: tuple[int, ...], groups: int) -> Layout:
 
 
 def _floats(name: str, x: Any) -> None:
-    if x.dtype is not few.F32 and x.dtype.kind in "biuc":
+    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
         raise unsupported(name, x.dtype)
 
 
@@ -77,21 +77,24 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """The result in the layout, mean, variance and 1 / standard deviation."""
     seen = x if x.shape == layout.shape else x.reshape(layout.shape)
-    if x.size <= few.MANY and (small := few.standardised(seen, weight, bias, layout, eps)) is not None:
+    if (
+        x.size <= small_arrays.MANY
+        and (small := small_arrays.standardised(seen, weight, bias, layout, eps)) is not None
+    ):
         return small
     if x.size >= LARGE and layout.axes[0]:
-        by = fast_normal.by_layer if len(layout.shape) == 2 else fast_normal.by_group
+        by = normalization_numba.by_layer if len(layout.shape) == 2 else normalization_numba.by_group
         found = by(seen, weight, bias, eps)
         if found is not None:
             return found
-    mean, variance = normal.moments(np, seen, layout.axes)
+    mean, variance = normalization.moments(np, seen, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
     if x.size >= LARGE:
         affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
-        out = fast_normal.scaled(seen, mean, rstd, *affine)
+        out = normalization_numba.scaled(seen, mean, rstd, *affine)
         if out is not None:
             return out, mean, variance, rstd
-    return _affine(np, normal.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
+    return _affine(np, normalization.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
 
 
 # -- Gradients -------------------------------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: A
     x, mean, rstd = widened(x, mean, rstd)
     x = x.reshape(layout.shape)
     if short:
-        mean, variance = normal.moments(np, x, layout.axes)
+        mean, variance = normalization.moments(np, x, layout.axes)
         return x, mean, 1 / np.sqrt(variance + eps)
     kept = tuple(1 if axis in layout.axes else size for axis, size in enumerate(layout.shape))
     return x, mean.reshape(kept), rstd.reshape(kept)
@@ -118,7 +121,7 @@ def norm_backward(
     grad_output, weight = widened(grad_output, weight)
     weight = None if weight is None else weight.reshape(layout.weight)
     grad = grad_output.reshape(layout.shape)
-    return normal.input_gradient(np, grad, weight, x, mean, rstd, layout.axes).reshape(self.shape)
+    return normalization.input_gradient(np, grad, weight, x, mean, rstd, layout.axes).reshape(self.shape)
 
 
 @op(function=False, method=False, opmath=True)
@@ -128,7 +131,7 @@ def norm_weight_backward(
     """The gradient of a normalisation for its weight; ``eps=None``: mean and rstd are constants."""
     x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
     grad = widened(grad_output)[0].reshape(layout.shape)
-    return normal.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
+    return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
 
 
 def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
@@ -228,7 +231,7 @@ def _block(backward: str) -> Any:
 @_block("NativeLayerNormBackward0")
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
     """``self`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``."""
-    if self.dtype is not few.F32:
+    if self.dtype is not small_arrays.F32:
         _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
     return out if out.shape == self.shape else out.reshape(self.shape), mean, rstd
@@ -390,14 +393,14 @@ def batch_norm_block(
     _floats("batch_norm", self)
     if (
         eps is None
-        and self.size <= few.MANY
-        and (plain := few.by_constants(self, weight, bias, layout, running, small))
+        and self.size <= small_arrays.MANY
+        and (plain := small_arrays.by_constants(self, weight, bias, layout, running, small))
     ):
         return plain
     if eps is None:
         mean, variance = (each.astype(self.dtype).reshape(layout.weight) for each in running)
         rstd = 1 / np.sqrt(variance + small)
-        flat = normal.standardised(np, self.reshape(layout.shape), mean, rstd)
+        flat = normalization.standardised(np, self.reshape(layout.shape), mean, rstd)
         out = _affine(np, flat, weight, bias, layout)
     else:
         out, mean, variance, rstd = _normalised(np, self, weight, bias, layout, eps)
@@ -574,7 +577,7 @@ def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | Non
         return None
     if not _plain(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
         return None
-    found = fast_normal.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    found = normalization_numba.by_mean_square(input._array, None if weight is None else weight._array, eps)
     return None if found is None else wrap(found)
 
 

@@ -9,7 +9,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
-from ..kernels.fast import LARGE, looped
+from ..kernels.numba_dispatch import LARGE, looped
 from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor
-from ..kernels import resample
-from ..kernels.layout import laid_as
+from ..kernels import interpolation
+from ..kernels.memory_format import laid_as
 from .table import op, surface
 
 
@@ -61,24 +61,24 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 
 def _bordered(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
-    def border(np: Any, self: Any, /, plan: tuple[resample.Taps, ...]) -> Any:
+    def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """``self`` with its own elements around it."""
-        return resample.along(np, self, plan)
+        return interpolation.along(np, self, plan)
 
     border.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
     return border
 
 
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
-def resampled(np: Any, self: Any, /, plan: tuple[resample.Taps, ...]) -> Any:
+def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """The maps of ``plan`` along the last dimensions."""
-    return resample.along(np, self, plan)
+    return interpolation.along(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
-def resample_back(np: Any, self: Any, /, plan: tuple[resample.Taps, ...]) -> Any:
+def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """The adjoint of the maps of ``plan`` along the last dimensions."""
-    return resample.along(np, self, tuple(taps.turned for taps in plan))
+    return interpolation.along(np, self, tuple(taps.turned for taps in plan))
 
 
 resampled.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
@@ -125,7 +125,8 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     if mode != "circular" and input._array.dtype.kind == "b":
         raise unsupported(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d", input._array.dtype)
     plan = tuple(
-        resample.bordered(size, before, after, mode) for size, (before, after) in zip(shape[-rank:], pairs, strict=True)
+        interpolation.bordered(size, before, after, mode)
+        for size, (before, after) in zip(shape[-rank:], pairs, strict=True)
     )
     return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)
 

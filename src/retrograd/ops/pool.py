@@ -11,8 +11,8 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
-from ..kernels import pool, resample
-from ..kernels.layout import laid_as
+from ..kernels import interpolation, pooling
+from ..kernels.memory_format import laid_as
 from .arithmetic import sign
 from .callers import FIRST
 from .elementary import relu
@@ -51,13 +51,13 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Zeros to which the elements of ``self`` are added at flat ``indices`` into the last ``rank`` dimensions."""
-    return laid_as(np, pool.spread(np, self, indices, shape, rank, once), self)
+    return laid_as(np, pooling.spread(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True)
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """The elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
-    return pool.collect(np, self, indices, rank)
+    return pooling.collect(np, self, indices, rank)
 
 
 spread_at.derivative(self=lambda F, g, indices, rank, once: F.collect_at(g, indices, rank, once))
@@ -72,7 +72,7 @@ def _choosing(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
         """The largest element of each window, and its flat index."""
-        return pool.maxima(np, self, places)
+        return pooling.maxima(np, self, places)
 
     largest.derivative(
         self=lambda F, g, indices, self_shape, places, once: F.spread_at(g, indices, self_shape, len(places), once)
@@ -129,7 +129,7 @@ def _max_pooled(
 @lru_cache(maxsize=64, typed=True)
 def _seen(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> pool.Regular:
+) -> pooling.Regular:
     """The places of the windows of an input of ``shape``, by the arguments as they were given."""
     name = f"max_pool{rank}d"
     kernel = _several(name, "kernel_size", kernel_size, rank)
@@ -140,15 +140,15 @@ def _seen(
 
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
-) -> pool.Regular:
+) -> pooling.Regular:
     """The places of the windows of an input of ``shape``. Raises torch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
     how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
-    _check_windows(shape, kernel, steps, pads, spaced, [pool.out_size(*each, ceil_mode) for each in how])
-    return pool.Regular(how, ceil_mode)
+    _check_windows(shape, kernel, steps, pads, spaced, [pooling.out_size(*each, ceil_mode) for each in how])
+    return pooling.Regular(how, ceil_mode)
 
 
 def _max_pooled_1d(
@@ -182,7 +182,7 @@ def _max_pooled_1d(
         raise RuntimeError(
             f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
         )
-    out = pool.out_size(array.shape[-1], k, s, p, d, ceil_mode)
+    out = pooling.out_size(array.shape[-1], k, s, p, d, ceil_mode)
     if out < 1 and alone:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     if array.dtype.kind not in "fV":
@@ -205,7 +205,7 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         found = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
         return found if return_indices else found[0]
 
-    def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pool.Regular:
+    def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pooling.Regular:
         if x.dtype.kind in "bc":
             raise TypeError
         return _seen(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
@@ -280,7 +280,7 @@ def _adaptive_maxima(input: Tensor, rank: int, output_size: tuple[int, ...]) -> 
         made = [*shape[: len(shape) - rank], *output_size]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {made}")
     sizes = list(zip(shape[-rank:], output_size, strict=True))
-    places = [pool.adaptive_places(n, o) for n, o in sizes]
+    places = [pooling.adaptive_places(n, o) for n, o in sizes]
     return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))
 
 
@@ -371,7 +371,7 @@ def _fractional_maxima(
     drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]
     order = (1, 0) if rank == 2 else (0, 1, 2)  # for images the width is drawn first
     places = [
-        pool.fractional_places(module_of(array), drawn[..., which], n, o, k)
+        pooling.fractional_places(module_of(array), drawn[..., which], n, o, k)
         for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
     ]
     return _fractional[rank](input, places, False)
@@ -425,7 +425,7 @@ def _unpooling(rank: int) -> Any:
         """Zeros with the elements of ``self`` at flat ``indices``."""
         _check_unpooling(self, indices, size, rank)
         shape = (*self.shape[: self.ndim - rank], *size)
-        return laid_as(np, pool.spread(np, self, indices, shape, rank, True), self)
+        return laid_as(np, pooling.spread(np, self, indices, shape, rank, True), self)
 
     unpooled.derivative(self=lambda F, g, indices, size: F.collect_at(g, indices, len(size), False))
     return unpooled
@@ -506,8 +506,8 @@ def _averaging(name: str, backward: str) -> Any:
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Means over windows, or sums divided by ``divisor``."""
         if divisor is None:
-            return resample.along(np, self, plan)
-        total = resample.along(np, self, plan)
+            return interpolation.along(np, self, plan)
+        total = interpolation.along(np, self, plan)
         return (
             np.trunc(total / divisor).astype(self.dtype)
             if self.dtype.kind == "i"
@@ -546,7 +546,7 @@ def _averaged(
         raise RuntimeError("stride should not be zero")
     sizes = array.shape[-rank:]
     how = list(zip(sizes, kernel, steps, pads, strict=True))
-    out = [pool.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in how]
+    out = [pooling.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in how]
     if rank == 3 and any(n < k for n, k in zip(sizes, kernel, strict=True)):
         shown = [" ".join(f"{a}: {n}" for a, n in zip(names, each, strict=True))
                  for names, each in (("THW", sizes), (("kT", "kH", "kW"), kernel))]  # fmt: skip
@@ -556,7 +556,7 @@ def _averaged(
     whole = array.dtype.kind == "i"
     divide = divisor is None and not whole
     plan = tuple(
-        resample.averages(n, o, k, s, p, include_pad, divide) for (n, k, s, p), o in zip(how, out, strict=True)
+        interpolation.averages(n, o, k, s, p, include_pad, divide) for (n, k, s, p), o in zip(how, out, strict=True)
     )
     if whole and divisor is None:
         return _whole_means(input, plan, how, out, include_pad)
@@ -574,10 +574,10 @@ def _check_averaged(array: Any, rank: int) -> None:
 def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
     """Means of integers, rounded towards zero."""
     np = module_of(input._array)
-    total, divisor = resample.along(np, input._array, plan), 1
+    total, divisor = interpolation.along(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(how, out, strict=True)):
-        ones = resample.along(np, np.ones(n), (resample.averages(n, o, k, s, p, include_pad, True),))
-        sums = resample.along(np, np.ones(n), (resample.averages(n, o, k, s, p, include_pad, False),))
+        ones = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))
+        sums = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, False),))
         count = np.rint(sums / ones).astype(np.int64)
         divisor = divisor * count.reshape(-1, *(1,) * (len(how) - dim - 1))
     return wrap(np.trunc(total / divisor).astype(np.int64))
@@ -634,7 +634,7 @@ def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) ->
     _check_adaptive(name, shape, rank, "")
     if input._array.dtype.kind not in "fV":
         raise unsupported(name + "_cpu" * (rank == 3), input._array.dtype)
-    plan = tuple(resample.adaptive(n, o) for n, o in zip(shape[-rank:], output_size, strict=True))
+    plan = tuple(interpolation.adaptive(n, o) for n, o in zip(shape[-rank:], output_size, strict=True))
     return _adaptive_averages[rank](input, plan, None)
 
 

@@ -17,8 +17,8 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels.fast import F32, F64, LARGE, add_row, available, loops, suits
-from ..kernels.products import FEW, batched, product
+from ..kernels.matmul import FEW, batched, product
+from ..kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
 from ..runtime.user_frame import warn
 from .cast import clone, contiguous
 from .inner import expand, inexpandable

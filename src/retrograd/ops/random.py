@@ -16,8 +16,8 @@ from ..core.dtypes import c_name
 from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
-from ..kernels import few
 from ..kernels import random as draws
+from ..kernels import small_arrays
 from ..runtime.user_frame import briefly
 from .calls import at_hand, modify
 from .create import alike, dtype_of, made, place_of, plain_size, sizes_of
@@ -410,7 +410,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """1 with the probability that the element says."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
-    if not few.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
+    if not small_arrays.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
             "please report an enhancement request to PyTorch.)"
@@ -503,7 +503,7 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if weights.ndim > 1 or not few.are_weights(weights):
+    if weights.ndim > 1 or not small_arrays.are_weights(weights):
         if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
             raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
         if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):

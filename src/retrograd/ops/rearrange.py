@@ -8,7 +8,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import few, moving
+from ..kernels import rearrangement, small_arrays
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
@@ -69,8 +69,8 @@ def _triangle(name: str, doc: str) -> Any:
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        found = few.triangle(name, self, diagonal)
-        return moving.triangle(np, self, diagonal, name == "tril") if found is None else found
+        found = small_arrays.triangle(name, self, diagonal)
+        return rearrangement.triangle(np, self, diagonal, name == "tril") if found is None else found
 
     kernel.__name__ = name
     kernel.__doc__ = doc
@@ -150,7 +150,7 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """The elements in reverse order along ``dims``."""
-    return moving.reversed_along(np, self, dims) if self.ndim else self.copy()
+    return rearrangement.reversed_along(np, self, dims) if self.ndim else self.copy()
 
 
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
@@ -192,8 +192,8 @@ def flipud(input: Tensor) -> Tensor:
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
-    found = few.rolled(self, shifts, dims)
-    return moving.rolled(np, self, shifts, dims) if found is None else found
+    found = small_arrays.rolled(self, shifts, dims)
+    return rearrangement.rolled(np, self, shifts, dims) if found is None else found
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))

@@ -13,7 +13,7 @@ import numpy
 from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor
-from ..kernels import recurrent
+from ..kernels import rnn
 from .create import zeros_like
 from .drop import dropout
 from .embed import linear
@@ -45,7 +45,7 @@ def _block(node: str) -> Any:
     ) -> tuple[Any, ...]:  # fmt: skip
         """The states of a recurrent layer after each step, the last state and cell, and what the gradients need."""
         rows = input.reshape(-1, input.shape[-1])
-        out, *rest = recurrent.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
+        out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
         return (out.reshape(*input.shape[:-1], out.shape[-1]), *rest)
 
     block = op(
@@ -71,7 +71,7 @@ def _back_on_arrays(
     input = operands[0]
     flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
     rest: Any = (*operands[1:], *kept, sizes, reverse)
-    found = recurrent.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
+    found = rnn.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
     return (found[0].reshape(input.shape), *found[1:])
 
 
@@ -85,7 +85,7 @@ def _back_on_tensors(
     of_out = None if of_out is None else of_out.reshape(-1, of_out.shape[-1])
     dh = zeros_like(hidden) if dh is None else dh
     dc = zeros_like(cell) if dc is None and cell is not None else dc
-    spans = list(recurrent.steps(sizes, reverse))
+    spans = list(rnn.steps(sizes, reverse))
     walked = []
     for size, span in spans:
         h, c = hidden[:size], None if cell is None else cell[:size]

@@ -10,10 +10,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import few, large
-from ..kernels.fast import LARGE, copy_into
-from ..kernels.picking import largest
-from ..kernels.summing import FEW, MOST, ONES, mean_along, spread_sum, summed, total
+from ..kernels import reductions_numba, small_arrays
+from ..kernels.gather_scatter import largest
+from ..kernels.numba_dispatch import LARGE, copy_into
+from ..kernels.reductions import FEW, MOST, ONES, mean_along, spread_sum, summed, total
 from ..runtime.user_frame import warn
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
@@ -240,7 +240,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
     """The product of all elements."""
-    if self.size >= LARGE and (found := large.product(self)) is not None:
+    if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
         return found
     return np.multiply.reduce(wide(np, self), None)
 
@@ -254,7 +254,11 @@ prod_all.derivative(
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Products over a dimension."""
     axes = axes_of(dim, self.ndim)
-    if self.size >= LARGE and len(axes) == 1 and (found := large.products(self, axes[0], keepdim)) is not None:
+    if (
+        self.size >= LARGE
+        and len(axes) == 1
+        and (found := reductions_numba.products(self, axes[0], keepdim)) is not None
+    ):
         return found
     return np.multiply.reduce(wide(np, self), axis=axes, keepdims=keepdim)
 
@@ -306,10 +310,10 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
     left = max(count - correction, 0)
-    if dim.__class__ is int and (found := few.variance(x, dim, left, keepdim)) is not None:
+    if dim.__class__ is int and (found := small_arrays.variance(x, dim, left, keepdim)) is not None:
         return found
-    if dim is None and not keepdim and 0 < x.size <= few.LONG and x.dtype.kind == "f":
-        return few.variance_of_all(x, left)
+    if dim is None and not keepdim and 0 < x.size <= small_arrays.LONG and x.dtype.kind == "f":
+        return small_arrays.variance_of_all(x, left)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel().astype(np.float64)
         flat -= total(np, flat) / count
@@ -329,7 +333,7 @@ def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) 
     """The sums over ``axes`` of the squared distances from the mean."""
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = summed(np, x, axes, True) / x.dtype.type(count)
-        found = large.squares(x, centre, axes, keepdim)
+        found = reductions_numba.squares(x, centre, axes, keepdim)
         if found is not None:
             return found
     whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
@@ -553,14 +557,14 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
     if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
-        whole = large.total_of_squares(self)
+        whole = reductions_numba.total_of_squares(self)
         if whole is not None:
             return np.sqrt(whole)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _identity(self, ord, dim, axes)
     if ord == 2 and self.dtype.kind == "f":
-        if self.size >= LARGE and (found := large.squares(self, None, axes, keepdim)) is not None:
+        if self.size >= LARGE and (found := reductions_numba.squares(self, None, axes, keepdim)) is not None:
             return np.sqrt(found)
         return np.sqrt(summed(np, self * self, axes, keepdim))
     size = np.absolute(self)
@@ -646,12 +650,12 @@ def norm(
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """``log(sum(exp(x)))`` over dimensions, without overflow."""
-    if dim.__class__ is int and (found := few.logsumexp(self, dim, keepdim)) is not None:
+    if dim.__class__ is int and (found := small_arrays.logsumexp(self, dim, keepdim)) is not None:
         return found
     axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
-    if self.size >= LARGE and len(axes) == 1 and (found := large.logsumexp(self, axes[0])) is not None:
+    if self.size >= LARGE and len(axes) == 1 and (found := reductions_numba.logsumexp(self, axes[0])) is not None:
         return found if keepdim else found.squeeze(axes)
     if not self.size:
         top = np.zeros(kept_shape(self.shape, dim), self.dtype)

@@ -9,8 +9,9 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor
-from ..kernels import convolve, grid, resample
-from ..kernels.layout import laid_as, widened
+from ..kernels import convolution, interpolation
+from ..kernels import grid_sample as grid_kernels
+from ..kernels.memory_format import laid_as, widened
 from ..runtime.user_frame import warn
 from .pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .table import op, surface
@@ -20,12 +21,12 @@ from .table import op, surface
 
 def _upsampling(name: str, title: str) -> Any:
     @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
-    def resized(np: Any, self: Any, /, plan: tuple[resample.Taps, ...]) -> Any:
+    def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """``self`` resampled along its last dimensions."""
         if self.dtype.kind == "u":  # bytes are calculated as floats, and rounded
-            exact = resample.along(np, self.astype(np.float32), plan)
+            exact = interpolation.along(np, self.astype(np.float32), plan)
             return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
-        return resample.along(np, self, plan)
+        return interpolation.along(np, self, plan)
 
     resized.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
     return resized
@@ -146,12 +147,12 @@ def interpolate(
 
 def _taps(
     mode: str, antialias: bool, size: int, out: int, scale: float | None, align: bool, rank: int
-) -> resample.Taps:
+) -> interpolation.Taps:
     if antialias:
-        return resample.smoothed(size, out, scale, align, mode)
+        return interpolation.smoothed(size, out, scale, align, mode)
     if mode.startswith("nearest"):
-        return resample.nearest(size, out, scale, mode == "nearest-exact", rank == 2)
-    return (resample.cubic if mode == "bicubic" else resample.linear)(size, out, scale, align)
+        return interpolation.nearest(size, out, scale, mode == "nearest-exact", rank == 2)
+    return (interpolation.cubic if mode == "bicubic" else interpolation.linear)(size, out, scale, align)
 
 
 def _refuse_mode(mode: str, rank: int) -> None:
@@ -192,8 +193,8 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @op(function=False, method=False)
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """``input`` at the places of ``grid_``, or a derivative of that by the places (see kernels/grid.py)."""
-    return grid.read(np, input, grid_, mode, padding, align, orders)
+    """``input`` at the places of ``grid_``, or a derivative of that by the places (see kernels/grid_sample.py)."""
+    return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
 
 @op(function=False, method=False)
@@ -201,7 +202,7 @@ def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
     """The adjoint of ``grid_read`` for its input."""
-    return grid.spread(np, self, grid_, shape, mode, padding, align, orders)
+    return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
 
 def _place_rule(F: Any, g: Any, image: Any, grid_: Any, how: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
@@ -235,7 +236,7 @@ def _sampling(rank: int) -> Any:
     @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
         """``input`` at the places of ``grid_``."""
-        return grid.read(np, input, grid_, mode, padding, align, none)
+        return grid_kernels.read(np, input, grid_, mode, padding, align, none)
 
     sampled.derivative(
         input=lambda F, g, grid_, input_shape, mode, padding, align: F.grid_spread(
@@ -276,7 +277,7 @@ def _check_grid(input: Tensor, places: Tensor, mode: int) -> None:
         raise RuntimeError(
             f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {shapes}"
         )
-    if x.ndim == 5 and mode == grid.BICUBIC:
+    if x.ndim == 5 and mode == grid_kernels.BICUBIC:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if x.dtype.kind not in "fV":
         raise unsupported(f"grid_sampler_{x.ndim - 2}d_cpu{'_kernel_impl' if x.ndim == 4 else ''}", x.dtype)
@@ -490,7 +491,7 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 @op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
     """The windows of images as columns."""
-    return convolve.unfolded(np, self, kernel, stride, padding, dilation, places)
+    return convolution.unfolded(np, self, kernel, stride, padding, dilation, places)
 
 
 @op(name="col2im", backward="Col2ImBackward0", function=False, method=False, linear=True)
@@ -498,7 +499,7 @@ def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
     """Columns added up where their windows stood."""
-    return convolve.folded(np, self, space, kernel, stride, padding, dilation, places)
+    return convolution.folded(np, self, space, kernel, stride, padding, dilation, places)
 
 
 im2col.derivative(

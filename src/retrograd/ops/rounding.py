@@ -10,7 +10,7 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import converted
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, looped
+from ..kernels.numba_dispatch import LARGE, looped
 from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_slope, operand_kinds, real_only
 from .table import op, pointwise, surface

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE, looped
+from ..kernels.numba_dispatch import LARGE, looped
 from .table import op, pointwise
 
 # -- Rules -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Scans: running sums, products, extremes and integrals along a dimension, and the product of all elements but one.
 
-What has a factor and a summand at every step is one recurrence (``kernels/scanning.py``), whose derivative is a
+What has a factor and a summand at every step is one recurrence (``kernels/scan.py``), whose derivative is a
 recurrence from the far end: so these can be differentiated as often as one likes, zeros among the factors or not.
 """
 
@@ -13,9 +13,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
-from ..kernels import large, scanning
-from ..kernels.fast import LARGE
-from ..kernels.picking import flipped
+from ..kernels import reductions_numba, scan
+from ..kernels.gather_scatter import flipped
+from ..kernels.numba_dispatch import LARGE
 from .along import WHOLE
 from .arithmetic import add, mul, sub
 from .calls import modify
@@ -31,7 +31,7 @@ from .table import op, pointwise, surface
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
     """The elements moved on by one place along ``dim`` (``by`` 1, or -1 for back), the free place filled."""
-    return scanning.shifted(np, self, dim, by, fill)
+    return scan.shifted(np, self, dim, by, fill)
 
 
 shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
@@ -40,7 +40,7 @@ shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 @op(function=False, method=False, opmath=True)
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
     """``s[k] = summand[k] + factor[k] * s[k - 1]``; ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``."""
-    return scanning.recurrence(np, summand, factor, dim, backward)
+    return scan.recurrence(np, summand, factor, dim, backward)
 
 
 def _factor_rule(F: Any, g: Any, factor: Any, out: Any, dim: int, backward: bool) -> Any:
@@ -66,7 +66,7 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     if not x.ndim:
         dimension(dim, 0)
         return x.copy()
-    if x.size >= LARGE and (found := large.running(x, dim, ufunc is np.multiply)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.running(x, dim, ufunc is np.multiply)) is not None:
         return found
     longer = _LONGER.get(x.dtype.char)
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
@@ -94,7 +94,7 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums from the far end."""
-    if self.size >= LARGE and (found := large.running(self, dim, False, True)) is not None:
+    if self.size >= LARGE and (found := reductions_numba.running(self, dim, False, True)) is not None:
         return found
     return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
 
@@ -161,10 +161,10 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """For each element the product of the others along ``dim``: right where zeros are too."""
-    if self.size >= LARGE and (found := large.products_of_others(self, dim)) is not None:
+    if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
-    before = scanning.shifted(np, self.cumprod(dim), dim, 1, 1)
-    after = scanning.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
+    before = scan.shifted(np, self.cumprod(dim), dim, 1, 1)
+    after = scan.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
 
 
@@ -240,7 +240,7 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
     """``log(cumsum(exp(x)))`` without overflow."""
     if self.dtype.kind in "biu":
         raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
-    return np.ascontiguousarray(scanning.log_running_sum(np, self, dim)) if self.ndim else self.copy()
+    return np.ascontiguousarray(scan.log_running_sum(np, self, dim)) if self.ndim else self.copy()
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:

@@ -12,8 +12,8 @@ from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
 from ..kernels import indexing
-from ..kernels.fast import LARGE, copied
-from ..kernels.picking import SOME, fits, taken, taken_along, within
+from ..kernels.gather_scatter import SOME, fits, taken, taken_along, within
+from ..kernels.numba_dispatch import LARGE, copied
 from ..runtime.user_frame import warn
 from .calls import modify
 from .inner import expand

@@ -9,7 +9,7 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import counting
+from ..kernels import searching
 from .interpret import batched, slicewise
 from .pieces import unbind
 from .table import op, surface
@@ -131,7 +131,7 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     if dim is None:
-        return counting.distinct(np, x)
+        return searching.distinct(np, x)
     rows = _rows(np, x, dim)
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     new = _changes(np, rows[order])
@@ -313,7 +313,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
     if edges.dtype == dtypes.bfloat16.numpy:
         edges = edges.astype(numpy.float32)
-    found = counting.among(edges, points, right) if edges.ndim == 1 else None
+    found = searching.among(edges, points, right) if edges.ndim == 1 else None
     if found is not None:
         pass
     elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):

@@ -8,13 +8,13 @@ from typing import Any
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
-from ..kernels import few
-from ..kernels.fast import LARGE
-from ..kernels.floats import widened
-from ..kernels.large import by_rows
-from ..kernels.normal import PIECE, pieces
-from ..kernels.picking import largest
-from ..kernels.summing import spread_sum
+from ..kernels import small_arrays
+from ..kernels.gather_scatter import largest
+from ..kernels.half_precision import widened
+from ..kernels.normalization import PIECE, pieces
+from ..kernels.numba_dispatch import LARGE
+from ..kernels.reductions import spread_sum
+from ..kernels.reductions_numba import by_rows
 from ..runtime.user_frame import warn
 from .along import WHOLE
 from .arithmetic import neg
@@ -28,7 +28,7 @@ op = partial(declared, in_order=True)  # NumPy would lay results out as the oper
 
 
 def _check(name: str, x: Any, dim: int) -> None:
-    if x.dtype is not few.F32 and x.dtype.kind in "biuc":
+    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
         where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
         raise unsupported(f"{name}_{where}", x.dtype)
 
@@ -42,7 +42,7 @@ def _below_top(np: Any, x: Any, dim: int) -> Any:
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """``exp(x) / sum(exp(x))`` along a dimension, without overflow."""
-    if (found := few.softmax(self, dim)) is not None:
+    if (found := small_arrays.softmax(self, dim)) is not None:
         return found
     _check("softmax", self, dim)
     if not self.ndim:
@@ -87,7 +87,7 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """The logarithm of softmax, without overflow."""
-    if (found := few.log_softmax(self, dim)) is not None:
+    if (found := small_arrays.log_softmax(self, dim)) is not None:
         return found
     _check("log_softmax", self, dim)
     if not self.ndim:

@@ -9,9 +9,9 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
-from ..kernels import counting, few
-from ..kernels.ordering import best, ordered
-from ..kernels.picking import along, taken_along
+from ..kernels import searching, small_arrays
+from ..kernels.gather_scatter import along, taken_along
+from ..kernels.sorting import best, ordered
 from .along import WHOLE, chosen_rule, ordered_rule
 from .interpret import slicewise
 from .named import named
@@ -104,7 +104,9 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
         raise RuntimeError("selected index k out of range")
     if not self.ndim:
         return self.copy(), np.asarray(0)
-    if (found := few.topk(self, k, dim, largest)) is not None or (found := best(np, self, k, dim, largest)) is not None:
+    if (found := small_arrays.topk(self, k, dim, largest)) is not None or (
+        found := best(np, self, k, dim, largest)
+    ) is not None:
         return found
     order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
     return taken_along(np, self, order, dim), order
@@ -175,7 +177,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
-    low, high = counting.limits(array) if array.size else (0, -1)
+    low, high = searching.limits(array) if array.size else (0, -1)
     if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
@@ -183,7 +185,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None and array.size:
-        found = counting.counted(array, 0, max(high, minlength - 1))
+        found = searching.counted(array, 0, max(high, minlength - 1))
     else:
         found = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:

@@ -1,6 +1,6 @@
 """Special functions, element by element: gamma and its kin, errors and normal probabilities, Bessel's, polynomials.
 
-SciPy does the numerics (see ``kernels/special.py``). Names that begin with ``special_`` are public in
+SciPy does the numerics (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public in
 ``retrograd.special`` only.
 """
 
@@ -13,10 +13,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from ..kernels import moments, polynomials
-from ..kernels import special as kernels
-from ..kernels.fast import LARGE, looped
-from ..kernels.special import special
+from ..kernels import polynomials, special_derivatives
+from ..kernels import scipy_backend as kernels
+from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels.scipy_backend import special
 from .calls import modify
 from .table import op, pointwise, surface
 
@@ -149,7 +149,7 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
     """``E[(ln T - ψ(a))ⁿ; T < x]`` for T of the gamma distribution of order ``self``, and x in ``other``."""
-    return moments.gamma_moment(np, self, other, n)
+    return special_derivatives.gamma_moment(np, self, other, n)
 
 
 def _moment_by_order(F: Any, a: Any, x: Any, n: int) -> Any:
@@ -476,7 +476,7 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
     """The sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0."""
     x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
-    return moments.zeta_sum(np, x, q, n)
+    return special_derivatives.zeta_sum(np, x, q, n)
 
 
 @_of_two(

@@ -18,7 +18,7 @@ from ..core import devices
 from ..core.grad_mode import recording
 from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
-from ..kernels.fast import LARGE
+from ..kernels.numba_dispatch import LARGE
 from ..runtime import user_frame
 
 #: Bytes of each array that a rule works on at a time. A rule goes over them a dozen times: all of its arrays together

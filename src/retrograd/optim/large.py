@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ..kernels.fast import F32, F64, LARGE, available, loops
+from ..kernels.numba_dispatch import F32, F64, LARGE, available, loops
 
 Step = Callable[[list[Any], dict[str, Any]], bool]
 

@@ -5,7 +5,7 @@ a product of matrices before it sleeps. The threads of compiled loops (OpenMP's)
 small convolutional network took three times as long as with one thread. OpenBLAS reads how long it is to wait when it
 starts its threads. If NumPy is there before us they run already: then they are ended when the first loop is loaded, as
 OpenBLAS does itself before a fork, and with the next product it starts others (``threads.sleep_soon``). Where that can not
-be done, threads of loops wait less, as they do harm by waiting too (Note [Threads of loops] in ``kernels/fast.py``).
+be done, threads of loops wait less, as they do harm by waiting too (Note [Threads of loops] in ``kernels/numba_dispatch.py``).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Loops that Numba compiles, a file for each topic. Imported only where there is Numba (see ``kernels/fast.py``)."""
+"""Loops that Numba compiles, a file for each topic. Imported only where there is Numba (see ``kernels/numba_dispatch.py``)."""

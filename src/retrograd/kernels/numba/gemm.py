@@ -2,7 +2,7 @@
 
 So the threads of loops are the only ones that work, and all of them work on a batch of small matrices too. ``address`` is
 where the library has its ``sgemm`` (for float32) or ``dgemm``; who calls the loop sees to it that the library does not
-share a part among threads of its own (``kernels/products.py``).
+share a part among threads of its own (``kernels/matmul.py``).
 """
 
 from __future__ import annotations

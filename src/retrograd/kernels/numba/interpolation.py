@@ -1,4 +1,4 @@
-"""Loops for maps along an axis, each output a weighted sum of a few inputs (``kernels/resample.py``).
+"""Loops for maps along an axis, each output a weighted sum of a few inputs (``kernels/interpolation.py``).
 
 ``index`` and ``weight`` (taps, outputs): which inputs, and how much of each.
 """

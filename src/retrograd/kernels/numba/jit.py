@@ -18,7 +18,7 @@ from zlib import crc32
 from numba import njit
 from numba.core import event
 
-from ..fast import RUNNING
+from ..numba_dispatch import RUNNING
 
 #: What may be done to arithmetic: a product and a sum rounded once. Nothing is assumed of nan and infinity.
 EXACT = frozenset({"contract"})

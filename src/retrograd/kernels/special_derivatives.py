@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy
 
-from .special import special
+from .scipy_backend import special
 
 NODES = 96
 NOTHING = 46.0  # e to the minus this is as good as zero

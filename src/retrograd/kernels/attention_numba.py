@@ -1,6 +1,6 @@
 """Attention by compiled loops (``kernels/numba/attention.py``): what they need to know. Knows no operation.
 
-Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/attend.py``). Arrays are
+Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/attention.py``). Arrays are
 (batch, heads, rows, elements), no matter how their heads and rows lie in memory.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
-from . import fast, looped
+from . import numba_dispatch, numba_operands
 
 #: Rows of a block, at most and at least, and how many scores it has at most (1 MB of float32) unless those are more.
 MOST, LEAST, BLOCK = 64, 16, 1 << 18
@@ -21,7 +21,7 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
     """The sizes that loops ask for; None if there are none for such arrays."""
     batch, heads, length, size = query.shape
     owners, keys = key.shape[1], key.shape[2]
-    if not fast.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
+    if not numba_dispatch.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
         return None
     if not blas_threads.gemm(query.dtype.char):
         return None
@@ -53,10 +53,10 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
         out = numpy.empty(out.shape, out.dtype)
     sums = numpy.empty((batch, heads, length), out.dtype)
     lines, steps = zip(*map(_line, (query, key, value)), (_line(out, True)), strict=True)
-    room = looped.room(keys * (size + some) + some, out.dtype)
+    room = numba_operands.room(keys * (size + some) + some, out.dtype)
     with blas_threads.ALONE:
         address = blas_threads.gemm(out.dtype.char)
-        fast.loops("attention").forward(
+        numba_dispatch.loops("attention").forward(
             *lines[:3], numpy.array(steps), sizes, causal, scale, address, room, lines[3], sums
         )
     return out, sums
@@ -78,11 +78,11 @@ def backward(
     ]
     inner = [(x.strides[1], x.strides[3], x.strides[2]) for x in backs]
     steps += tuple([tuple([step // g.itemsize for step in each]) for each in inner])
-    room = looped.room(keys * (size + wide + 2 * some), g.dtype)
+    room = numba_operands.room(keys * (size + wide + 2 * some), g.dtype)
     flat = [x.reshape(len(x), -1) for x in backs]
     with blas_threads.ALONE:
         address = blas_threads.gemm(g.dtype.char)
-        fast.loops("attention").backward(
+        numba_dispatch.loops("attention").backward(
             *lines,
             numpy.ascontiguousarray(sums),
             numpy.array(steps),

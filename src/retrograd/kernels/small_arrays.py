@@ -13,8 +13,8 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from .layout import zero_padded
-from .summing import ONES
+from .memory_format import zero_padded
+from .reductions import ONES
 
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 LONG, MANY = 16, 1024  # elements of a row, and of all rows, up to which these are the shorter ways

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 
-from . import looped
-from .picking import flipped, taken_along
+from . import numba_operands
+from .gather_scatter import flipped, taken_along
 
-F16, F32, SIGN = numpy.dtype(numpy.float16), looped.F32, numpy.uint32(1 << 31)
+F16, F32, SIGN = numpy.dtype(numpy.float16), numba_operands.F32, numpy.uint32(1 << 31)
 #: From so many elements on keys are made.
 MANY = 2048
 #: Up to so many elements of each row are found by looking through it, not by sorting it.
@@ -72,7 +72,7 @@ def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
         return None
     rows = x.swapaxes(dim, -1)
-    loops = looped.loops("gather_scatter", x.size, x)
+    loops = numba_operands.loops("gather_scatter", x.size, x)
     if loops is None:
         found = _passes(np, rows, count, largest)
         if found is None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy
 
-from . import looped
-from .layout import laid_as, widened
+from . import numba_operands
+from .memory_format import laid_as, widened
 
 MANY = 8  # from so many taps on a product with a matrix is faster
 
@@ -53,7 +53,7 @@ class Taps:
     def table(self) -> tuple[Any, dict[Any, Any]]:
         """For loops: the inputs and, for each dtype, their weights, tap by tap."""
         weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
-        kinds = (looped.F32, looped.F64)
+        kinds = (numba_operands.F32, numba_operands.F64)
         return numpy.ascontiguousarray(self.index.T), {kind: weight.T.astype(kind, "C") for kind in kinds}
 
     @cached_property
@@ -125,7 +125,9 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
         if np.isfinite(np.add.reduce(made, None)):  # else a 0 of the matrix may have met infinity
             return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
-    if (loops := looped.loops("interpolation", max(x.size, x.size // max(taps.size, 1) * taps.out), x)) is not None:
+    if (
+        loops := numba_operands.loops("interpolation", max(x.size, x.size // max(taps.size, 1) * taps.out), x)
+    ) is not None:
         return _along_by_loop(loops, x, axis, taps)
     total = None
     for k, pick in enumerate(taps.picks):

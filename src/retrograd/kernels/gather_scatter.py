@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from . import large, looped
-from .fast import LARGE
+from . import numba_operands, reductions_numba
+from .numba_dispatch import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
 SOME, WIDE = 512, 16  # from so many slices on, of rows of so many elements, a loop may be faster than NumPy's take
@@ -40,7 +40,11 @@ def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def within(index: Any, size: int) -> bool:
     """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
     flat = index.view(U64)
-    if flat.size >= LARGE and (loops := looped.movers("gather_scatter", flat.size, index)) and index.flags.c_contiguous:
+    if (
+        flat.size >= LARGE
+        and (loops := numba_operands.movers("gather_scatter", flat.size, index))
+        and index.flags.c_contiguous
+    ):
         found = numpy.empty(PARTS, U64)
         loops.highest_of_parts(flat.reshape(-1), found)
         return bool(found.item(found.argmax()) < size)
@@ -80,12 +84,15 @@ def taken(x: Any, index: Any, axis: int) -> Any:
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
     enough = x.size and after >= WIDE and index.size >= SOME
-    loops = looped.movers("gather_scatter", index.size * before * after, x, index) if enough else None
+    loops = numba_operands.movers("gather_scatter", index.size * before * after, x, index) if enough else None
     if loops is None:
         return x.take(index, axis)
-    kind = looped.BITS[x.dtype.itemsize]
+    kind = numba_operands.BITS[x.dtype.itemsize]
     out, bad = numpy.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype), numpy.zeros(1, numpy.uint8)
-    given, line = looped.bits(x).reshape(before, shape[axis], after), out.view(kind).reshape(before, index.size, after)
+    given, line = (
+        numba_operands.bits(x).reshape(before, shape[axis], after),
+        out.view(kind).reshape(before, index.size, after),
+    )
     loops.take(given, index.reshape(-1), line, bad)
     return x.take(index, axis) if bad[0] else out  # or says what is wrong
 
@@ -102,16 +109,16 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     """The same where both are large and differ in size along the axis only; else None."""
-    loops = looped.movers("gather_scatter", index.size, x, index)
+    loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not same_around(x.shape, index.shape, axis):
         return None
-    given, places = looped.around(looped.bits(x), axis), looped.around(index, axis)
+    given, places = numba_operands.around(numba_operands.bits(x), axis), numba_operands.around(index, axis)
     out, bad = numpy.empty(places.shape, given.dtype), numpy.zeros(1, numpy.uint8)
     if places.shape[2] == 1:
         loops.gather_rows(given[:, :, 0], places[:, :, 0], out[:, :, 0], bad)
     else:
         loops.gather(given, places, out, bad)
-    looped.said(bad)
+    numba_operands.said(bad)
     return out.view(x.dtype).reshape(index.shape)
 
 
@@ -126,7 +133,7 @@ def largest(np: Any, x: Any, axis: int) -> Any:
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
         return x.ravel().take(_places(np, index, x.shape, 1))
-    if x.size >= LARGE and (found := large.largest(x, (axis,), True)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.largest(x, (axis,), True)) is not None:
         return found
     return np.maximum.reduce(x, axis=axis, keepdims=True)
 

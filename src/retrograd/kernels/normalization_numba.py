@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy
 
-from .fast import loops
-from .large import rows, squares, summed
+from .numba_dispatch import loops
+from .reductions_numba import rows, squares, summed
 
 SHORT = 16  # rows of fewer places are not worth a loop of their own
 
@@ -118,7 +118,9 @@ def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: t
         scale = numpy.ones(x.shape[1:3], x.dtype) if weight is None else numpy.ascontiguousarray(weight)
         lines = [each.reshape(form) if each.shape else each for each in (given[1], given[0])]
         moments = (numpy.ascontiguousarray(each).reshape(-1) for each in (mean, rstd))
-        loops("normalization").group_norm_backward(lines[0], scale.reshape(x.shape[1:3]), lines[1], *moments, out.reshape(form))
+        loops("normalization").group_norm_backward(
+            lines[0], scale.reshape(x.shape[1:3]), lines[1], *moments, out.reshape(form)
+        )
         return out
     sums = _sums_with(given, x, mean)
     if weight is not None:

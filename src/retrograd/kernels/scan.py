@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from . import looped
-from .fast import plain
+from . import numba_operands
+from .numba_dispatch import plain
 
 SHORT = 24  # up to so many steps one after the other are faster than passes over all
 
@@ -32,10 +32,10 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
     Without a division, so that it is right for factors of zero too.
     """
     summand, factor = plain(summand), plain(factor)
-    loops = looped.loops("scan", factor.size, factor, summand)
+    loops = numba_operands.loops("scan", factor.size, factor, summand)
     if loops is not None:
-        given = looped.around(np.broadcast_to(summand, factor.shape), dim)
-        times, made = looped.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
+        given = numba_operands.around(np.broadcast_to(summand, factor.shape), dim)
+        times, made = numba_operands.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
         out = made.reshape(given.shape)
         if out.shape[2] == 1:
             loops.recurrence_rows(given[:, :, 0], times[:, :, 0], out[:, :, 0], backward)

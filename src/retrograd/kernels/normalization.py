@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from . import fast_normal
-from .fast import LARGE
-from .summing import spread_mean, summed
+from . import normalization_numba
+from .numba_dispatch import LARGE
+from .reductions import spread_mean, summed
 
 PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the second-level cache
 
@@ -44,7 +44,7 @@ def _within(x: Any, piece: tuple[slice, ...]) -> Any:
 
 def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Mean and (biased) variance over ``axes``, which stay with size 1."""
-    if x.size >= LARGE and (found := fast_normal.moments(x, axes)) is not None:
+    if x.size >= LARGE and (found := normalization_numba.moments(x, axes)) is not None:
         return found
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
@@ -66,7 +66,7 @@ def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
     if x.size >= LARGE:
-        found = fast_normal.input_gradient(grad, weight, x, mean, rstd, axes)
+        found = normalization_numba.input_gradient(grad, weight, x, mean, rstd, axes)
         if found is not None:
             return found
     if x.size <= PIECE:
@@ -95,7 +95,7 @@ def weight_gradient(
 ) -> Any:
     """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
     if x.size >= LARGE:
-        found = fast_normal.weight_gradient(grad, x, mean, rstd, axes, shape)
+        found = normalization_numba.weight_gradient(grad, x, mean, rstd, axes, shape)
         if found is not None:
             return found
     rest = tuple([axis for axis, size in enumerate(shape) if size == 1])

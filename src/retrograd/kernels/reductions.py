@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from . import large
-from .fast import LARGE
+from . import reductions_numba
+from .numba_dispatch import LARGE
 
 BLOCK = 128  # how many numbers are added one after the other, as in NumPy's own pairwise sum
 FEW = 64  # up to so many numbers are added by a product with ones: 0.3 µs where NumPy's sum takes 0.9
@@ -24,7 +24,7 @@ def total(np: Any, x: Any) -> Any:
     """The sum of all elements."""
     if x.size <= FEW and x.__class__ is numpy.ndarray and x.dtype in ONES:
         return x.ravel().dot(ONES[x.dtype][x.size])
-    if x.size >= LARGE and (found := large.total(x)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.total(x)) is not None:
         return found
     if x.dtype.char in SHORT:
         return np.add.reduce(x.astype(np.float32), None).astype(x.dtype)
@@ -35,7 +35,7 @@ def summed(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The sum of ``x`` over ``axes``, one axis after the other, each in blocks whose sums are added in turn."""
     if len(axes) == 1:
         return sum_along(np, x, axes[0], keepdims)
-    if x.size >= LARGE and (found := large.summed(x, axes, keepdims)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.summed(x, axes, keepdims)) is not None:
         return found
     char = x.dtype.char
     if char in SHORT:
@@ -59,7 +59,7 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
             return found
         if keepdims is True:
             return found.reshape(-1, 1) if axis else found.reshape(1, -1)
-    if x.size >= LARGE and (found := large.summed(x, (axis,), keepdims)) is not None:
+    if x.size >= LARGE and (found := reductions_numba.summed(x, (axis,), keepdims)) is not None:
         return found
     char = x.dtype.char
     if char in SHORT:

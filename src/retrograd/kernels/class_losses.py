@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from .floats import widened
-from .picking import put_along, taken_along, within
+from .gather_scatter import put_along, taken_along, within
+from .half_precision import widened
 
 INT = numpy.dtype(numpy.int64)
 

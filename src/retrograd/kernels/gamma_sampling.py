@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from .random import Draws, Stream
-from .special import special
+from .scipy_backend import special
 
 Array = Any
 Regime = tuple[Array, Callable[..., Array]]

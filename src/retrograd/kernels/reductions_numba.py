@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..runtime import blas_threads
-from .fast import LARGE, loops, plain, suits
+from .numba_dispatch import LARGE, loops, plain, suits
 
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
 #: Rows from this length on are added up by all threads, if they are few.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
-from . import fast
+from . import numba_dispatch
 
 #: From so many products of two numbers on OpenBLAS would use several threads.
 MUCH = 1 << 18
@@ -42,14 +42,20 @@ def batched(a: Any, b: Any, out: Any = None) -> Any:
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:
     work, kind = a.size * b.shape[-1], a.dtype
-    if work < (MUCH if fast.RUNNING.layer else VERY_MUCH) or not (
-        kind is b.dtype and (kind is fast.F32 or kind is fast.F64)
+    if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
+        kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
     ):
         return None
     if not (a.__class__ is b.__class__ is numpy.ndarray) or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
         return None
     m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], blas_threads.limit()
-    if k != b.shape[-2] or min(m, n) < 2 or count == 1 or fast.RUNNING.layer == "workqueue" or not fast.available():
+    if (
+        k != b.shape[-2]
+        or min(m, n) < 2
+        or count == 1
+        or numba_dispatch.RUNNING.layer == "workqueue"
+        or not numba_dispatch.available()
+    ):
         return None
     if work <= SHARED:
         with blas_threads.ALONE:
@@ -64,7 +70,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     pieces = (1, 1) if batch >= 2 * count else (count, 1) if m >= n else (1, count)
     sizes = (batch, m, n, k)
     with blas_threads.ALONE:
-        loop = fast.loops("gemm").products
+        loop = numba_dispatch.loops("gemm").products
         loop(straight[0], turned[0], (straight[1], turned[1]), sizes, pieces, address, out.reshape(-1))
     return out
 

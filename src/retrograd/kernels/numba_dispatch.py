@@ -24,7 +24,7 @@ import numpy
 
 from ..core.rule_namespace import arithmetic
 from ..runtime import blas_spin, blas_threads, malloc
-from .spread import by_stretches, by_threads
+from .threaded_ufuncs import by_stretches, by_threads
 
 ndarray, empty = numpy.ndarray, numpy.empty
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)

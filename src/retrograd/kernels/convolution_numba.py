@@ -1,6 +1,6 @@
 """Convolution and its adjoints by compiled loops (``kernels/numba/convolution.py``, ``windows.py``), for lines and images.
 
-Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/convolve.py``). Knows no
+Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/convolution.py``). Knows no
 operation. Arrays are (batch, channels, *space), weights (outputs, channels a group, *kernel).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
-from . import fast, looped
+from . import numba_dispatch, numba_operands
 
 #: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
 BLOCK = 1 << 18
@@ -57,7 +57,7 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
     if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
         return False
     x, w, y = shapes
-    return looped.loops("convolution", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
+    return numba_operands.loops("convolution", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
 
 
 def _images(values: Any, missing: int) -> Any:
@@ -93,7 +93,7 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
     size = _flat(x.shape, w.shape, how, y.shape)
     kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
     shifts = numpy.zeros(len(w), x.dtype) if bias is None else numpy.ascontiguousarray(bias)
-    looped_windows().direct(x, w, shifts, how, kept, looped.room((kept + 1) * size, x.dtype), y)
+    looped_windows().direct(x, w, shifts, how, kept, numba_operands.room((kept + 1) * size, x.dtype), y)
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
@@ -132,7 +132,7 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
     step = 2 * tiles.BYTES // x.itemsize
     plane = _plane((some + (tall - 1) * form.dilation[0] // form.stride[0]) * size[1] + step)
     offsets = _offsets(channels, (tall, wide), form.stride[0], form.dilation[0], plane, size[1], 1)
-    memory = looped.room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
+    memory = numba_operands.room(wide * form.stride[0] * channels * plane + tiles.ROWS * step, x.dtype)
     loops.output(x, cut, shifts, form.how, (tall, wide), offsets, plane, some, size, where, memory, y)
 
 
@@ -175,7 +175,7 @@ def input_of(
             _directly(y, back, bias, (1, 1, *padding, *form.dilation), x)
             return x.reshape(shape)
         kernel = numpy.ascontiguousarray(w).reshape(form.outputs, form.seen, *form.kernel)
-        memory = looped.room(2 * _flat(x.shape, kernel.shape, form.how, y.shape), x.dtype)
+        memory = numba_operands.room(2 * _flat(x.shape, kernel.shape, form.how, y.shape), x.dtype)
         looped_windows().direct_input(y, kernel, form.how, memory, x)
         if bias is not None:
             x += bias.reshape(-1, 1, 1)
@@ -228,7 +228,7 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
     if form.direct() or form.seen * math.prod(form.kernel) <= TINY:
         kernel = (form.outputs, form.seen, *form.kernel)
-        memory = looped.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
+        memory = numba_operands.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
         totals = numpy.zeros((len(memory), *kernel))
         looped_windows().direct_weight(y, x, form.how, memory, totals)
         return totals.sum(0).astype(y.dtype).reshape(shape)
@@ -239,7 +239,7 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     some = form.rows((form.kernel[1] * form.stride[0] * form.seen + lead) * width, groups)
     plane = _plane((some + (form.kernel[0] - 1) * form.dilation[0] // form.stride[0]) * width + 2 * lanes)
     offsets = _offsets(form.seen, tuple(form.kernel), form.stride[0], form.dilation[0], plane, width, tiles.ROWS)
-    memory = looped.room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
+    memory = numba_operands.room(form.kernel[1] * form.stride[0] * form.seen * plane + lead * some * width, x.dtype)
     parts = numpy.empty((len(memory), groups, len(offsets), lead), x.dtype)
     loops.weight(y, x, form.how, tuple(form.kernel), offsets, plane, some, memory, parts)
     w = numpy.empty((groups, form.single, places), x.dtype)
@@ -252,15 +252,15 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
 
 def looped_windows() -> Any:
     """The loops that go over images directly."""
-    return fast.loops("direct_convolution")
+    return numba_dispatch.loops("direct_convolution")
 
 
 def convolve_loops() -> Any:
     """The loops of tiles."""
-    return fast.loops("convolution")
+    return numba_dispatch.loops("convolution")
 
 
 @cache
 def tile_sizes() -> Any:
     """The module that says how large tiles are."""
-    return fast.loops("gemm_microkernel")
+    return numba_dispatch.loops("gemm_microkernel")

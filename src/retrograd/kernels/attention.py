@@ -2,7 +2,7 @@
 
 ``query`` (batch, heads, L, E), ``key`` and ``value`` (batch, key heads, S, E); each key head serves the same number of
 query heads. ``mask`` broadcasts to (batch, heads, L, S): booleans (what is True counts) or numbers that are added.
-Without a mask compiled loops do it all, where there are any (``kernels/fast_attend.py``).
+Without a mask compiled loops do it all, where there are any (``kernels/attention_numba.py``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy
 
-from . import fast_attend
-from .layout import widened
-from .products import product
+from . import attention_numba
+from .matmul import product
+from .memory_format import widened
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
@@ -125,7 +125,7 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     A query that sees no key gets zeros.
     """
     if mask is None:
-        found = fast_attend.forward(widened(query), widened(key), widened(value), causal, scale)
+        found = attention_numba.forward(widened(query), widened(key), widened(value), causal, scale)
         if found is not None:
             return found[0].astype(query.dtype, copy=False), found[1]
     work = _Work(np, query, key, value, mask, causal, scale)
@@ -146,7 +146,7 @@ def backward(
     """The gradients of query, key and value. The scores are made again, block by block."""
     if mask is None:
         wide = widened(query), widened(key), widened(value)
-        found = fast_attend.backward(widened(g), *wide, sums, causal, scale)
+        found = attention_numba.backward(widened(g), *wide, sums, causal, scale)
         if found is not None:
             return tuple([each.astype(query.dtype, copy=False) for each in found])
     work = _Work(np, query, key, value, mask, causal, scale)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy
 
-from . import few, looped
-from .layout import laid_as, widened
-from .resample import adaptive_bounds, picked, regular
+from . import numba_operands, small_arrays
+from .interpolation import adaptive_bounds, picked, regular
+from .memory_format import laid_as, widened
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -54,10 +54,10 @@ class Regular(list[list[Any]]):
         return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
 
     @cached_property
-    def table(self) -> few.Windows:
+    def table(self) -> small_arrays.Windows:
         """What each window sees, for few numbers."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
-        return few.Windows(few.seen_by(tuple([each[0] for each in self.how]), along).T)
+        return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
@@ -90,7 +90,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     if isinstance(places, Regular):
-        small = x.size <= few.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
+        small = x.size <= small_arrays.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
         found = places.table.maxima(x, places.out) if small and places.inside else None
         found = _maxima_by_loop(np, x, places) if found is None else found
         if found is not None:
@@ -110,7 +110,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
 
 def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
     """The same of large images."""
-    loops = looped.loops("direct_convolution", x.size, x)
+    loops = numba_operands.loops("direct_convolution", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
         return None
     planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
@@ -176,7 +176,7 @@ def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
 def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Zeros of the given shape, to which ``g`` is added at flat ``indices``; ``once``: no index comes twice."""
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
-    if (loops := looped.loops("direct_convolution", g.size, g)) is not None:
+    if (loops := numba_operands.loops("direct_convolution", g.size, g)) is not None:
         spreading = np.empty((planes, size), g.dtype)
         flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
         loops.spread(*flat, spreading)

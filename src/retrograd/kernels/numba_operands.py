@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
-from . import fast
-from .fast import F32 as F32
-from .fast import F64 as F64
+from . import numba_dispatch
+from .numba_dispatch import F32 as F32
+from .numba_dispatch import F64 as F64
 
 #: The integers as which elements that are only moved are looked at.
 BITS = {1: numpy.uint8, 2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}
@@ -23,18 +23,18 @@ INT = numpy.dtype(numpy.int64)
 
 def loops(topic: str, size: int, *arrays: Any) -> Any:
     """The loops of a topic, if there are so many elements to work on and all ``arrays`` are of one dtype, float32 or 64."""
-    return fast.loops(topic) if fast.suits(size, *arrays) else None
+    return numba_dispatch.loops(topic) if numba_dispatch.suits(size, *arrays) else None
 
 
 def movers(topic: str, size: int, *arrays: Any) -> Any:
     """The same for loops that move elements of any dtype."""
-    return _of(topic, arrays) if size >= fast.LARGE and arrays[0].dtype.itemsize in BITS else None
+    return _of(topic, arrays) if size >= numba_dispatch.LARGE and arrays[0].dtype.itemsize in BITS else None
 
 
 def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
-    if any(each.__class__ is not numpy.ndarray for each in arrays) or not fast.available():
+    if any(each.__class__ is not numpy.ndarray for each in arrays) or not numba_dispatch.available():
         return None
-    return fast.loops(topic)
+    return numba_dispatch.loops(topic)
 
 
 def bits(x: Any) -> Any:

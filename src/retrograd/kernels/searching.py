@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
-from . import looped
-from .ordering import ordered
+from . import numba_operands
+from .sorting import ordered
 
 #: Values are counted in a table if it has no more places than this for each element.
 SPARSE = 4
@@ -16,7 +16,7 @@ SPARSE = 4
 
 def limits(x: Any) -> tuple[int, int]:
     """The least and the largest of some integers, of which there is at least one."""
-    loops = looped.movers("gather_scatter", x.size, x) if x.dtype is looped.INT else None
+    loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
     least, most = numpy.empty((2, blas_threads.limit()), numpy.int64)
@@ -27,8 +27,8 @@ def limits(x: Any) -> tuple[int, int]:
 def counted(x: Any, low: int, high: int) -> Any:
     """How often each integer from ``low`` to ``high`` is in ``x``, none of which lies outside."""
     parts = blas_threads.limit()
-    few = x.dtype is looped.INT and (high - low) * parts < x.size
-    loops = looped.movers("gather_scatter", x.size, x) if few else None
+    few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
+    loops = numba_operands.movers("gather_scatter", x.size, x) if few else None
     if loops is None:
         flat = x.reshape(-1)
         return numpy.bincount(flat - low if low else flat, minlength=high - low + 1)
@@ -64,9 +64,11 @@ def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
 
 def among(edges: Any, x: Any, right: bool) -> Any:
     """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; None if that is for NumPy."""
-    if edges.dtype is not x.dtype or (edges.dtype is not looped.INT and edges.dtype not in (looped.F32, looped.F64)):
+    if edges.dtype is not x.dtype or (
+        edges.dtype is not numba_operands.INT and edges.dtype not in (numba_operands.F32, numba_operands.F64)
+    ):
         return None
-    loops = looped.movers("gather_scatter", x.size, x, edges)
+    loops = numba_operands.movers("gather_scatter", x.size, x, edges)
     if loops is None:
         return None
     out = numpy.empty(x.shape, numpy.int64)

@@ -3,7 +3,7 @@
 Each is linear in both of its arrays, and its derivatives are the other two. No array of all windows is made: the work
 goes through blocks of samples, or of rows of one sample, small enough for the cache, with one product of matrices each.
 A kernel of one element is a product at once; with one channel a group the offsets of the kernel are added up instead.
-Where there are compiled loops (``kernels/fast_convolve.py``) these do it all.
+Where there are compiled loops (``kernels/convolution_numba.py``) these do it all.
 Arrays are (batch, channels, *space), weights (output channels, channels a group, *kernel).
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from . import fast_convolve, few
-from .layout import widened, windows, zero_padded
+from . import convolution_numba, small_arrays
+from .memory_format import widened, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18
@@ -120,13 +120,13 @@ def output_of(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
     """The convolution of ``x`` with ``w``, of the given shape."""
-    if groups == 1 and x.size <= few.MANY:
-        found = few.convolved(x, w, shape, stride, padding, dilation, bias)
+    if groups == 1 and x.size <= small_arrays.MANY:
+        found = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
         if found is not None:
             return found
     dtype, x, w = x.dtype, widened(x), widened(w)
     bias = None if bias is None else widened(bias)
-    if (y := fast_convolve.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
+    if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
     if plan.empty:
@@ -197,7 +197,7 @@ def input_of(
     """The adjoint of :func:`output_of` for its input: what a transposed convolution gives, of the given shape."""
     dtype, y, w = y.dtype, widened(y), widened(w)
     bias = None if bias is None else widened(bias)
-    if (x := fast_convolve.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
+    if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
     if plan.empty:
@@ -248,7 +248,7 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
 def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """The adjoint of :func:`output_of` for its weight, of the given shape."""
     dtype, y, x = y.dtype, widened(y), widened(x)
-    if (found := fast_convolve.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
+    if (found := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return found.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
     w = np.zeros(shape, y.dtype)

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy
 
-from . import fast, looped
-from .picking import along
+from . import numba_dispatch, numba_operands
+from .gather_scatter import along
 
 
 def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Arrays one after the other along an axis; they differ in size there only."""
     first = arrays[0]
-    if first.size * len(arrays) < fast.LARGE:
+    if first.size * len(arrays) < numba_dispatch.LARGE:
         return np.concatenate(arrays, axis)
     shape = list(first.shape)
     axis = axis if axis >= 0 else axis + first.ndim
     if len({each.shape[:axis] + each.shape[axis + 1 :] for each in arrays}) > 1:
         return np.concatenate(arrays, axis)  # which refuses
     shape[axis] = sum(each.shape[axis] for each in arrays)
-    loops = looped.movers("rearrangement", math.prod(shape), *arrays)
+    loops = numba_operands.movers("rearrangement", math.prod(shape), *arrays)
     if loops is None or any(each.dtype is not first.dtype for each in arrays):
         return np.concatenate(arrays, axis)
     before = math.prod(shape[:axis])
@@ -33,7 +33,7 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     start = 0
     for each in arrays:
         if each.size:
-            rows = looped.bits(each).reshape(before, -1)
+            rows = numba_operands.bits(each).reshape(before, -1)
             loops.place(rows, start, out.view(rows.dtype))
             start += rows.shape[1]
     return out.reshape(shape)
@@ -42,11 +42,11 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """The elements in reverse order along some axes, lying in memory in the order of ``x``."""
     usual = x.flags.c_contiguous and len(axes) == 1
-    loops = looped.movers("rearrangement", x.size, x) if usual else None
+    loops = numba_operands.movers("rearrangement", x.size, x) if usual else None
     if loops is None:
         turned = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
         return np.array(turned, order="K")
-    given = looped.around(looped.bits(x), axes[0])
+    given = numba_operands.around(numba_operands.bits(x), axes[0])
     out = numpy.empty(given.shape, given.dtype)
     if given.shape[2] == 1:
         loops.reverse_rows(given[:, :, 0], out[:, :, 0])
@@ -71,10 +71,10 @@ def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> A
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
     """A large array rolled along an axis that is not its first; else None."""
-    loops = looped.movers("rearrangement", x.size, x)
+    loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return None
-    rows = looped.bits(x).reshape(math.prod(x.shape[:axis]), -1)
+    rows = numba_operands.bits(x).reshape(math.prod(x.shape[:axis]), -1)
     out = numpy.empty(rows.shape, rows.dtype)
     loops.rotate(rows, by * math.prod(x.shape[axis + 1 :]), out)
     return out.view(x.dtype).reshape(x.shape)
@@ -86,7 +86,7 @@ def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
         raise ValueError
-    if first.size * len(arrays) >= fast.LARGE:
+    if first.size * len(arrays) >= numba_dispatch.LARGE:
         return joined(np, [np.expand_dims(each, at) for each in arrays], at)
     found = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
@@ -97,10 +97,10 @@ def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
     """The part of each matrix below (above) a diagonal, and on it; zeros elsewhere."""
-    loops = looped.movers("rearrangement", x.size, x)
+    loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return (np.tril if lower else np.triu)(x, diagonal)
-    given = looped.bits(x).reshape(-1, *x.shape[-2:])
+    given = numba_operands.bits(x).reshape(-1, *x.shape[-2:])
     out = numpy.empty(given.shape, given.dtype)
     loops.triangle(given, diagonal, lower, out)
     return out.view(x.dtype).reshape(x.shape)
