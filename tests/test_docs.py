@@ -16,7 +16,7 @@ import pytest
 import retrograd
 from retrograd.compat.missing_names import PAGE, why_absent
 from retrograd.compat.unsupported import LEFT_OUT
-from retrograd.ops.operation import OPS
+from retrograd.dispatch.op import OPS
 from tests.pages import PAGES, ROOT, blocks, run_page
 
 MODULES = ["retrograd"] + [

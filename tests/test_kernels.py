@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.ops import generate
-from retrograd.ops.operation import ARRAYS, OPS
+from retrograd.dispatch import fast_path
+from retrograd.dispatch.op import ARRAYS, OPS
 from tests.samples import Sample, samples
 from tests.test_operations import leaves
 from tests.weights import derivatives
@@ -55,7 +55,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         guarded = guard(op.kernel)
         monkeypatch.setattr(op, "kernel", guarded)
         monkeypatch.setitem(ARRAYS.__dict__, op.name, partial(guarded, numpy))
-        generate.specialise_all(op)
+        fast_path.specialise_all(op)
         for function, _ in op.forms:
             monkeypatch.setitem(function.__globals__, "kernel", guarded)
     yield

@@ -77,7 +77,7 @@ def test_imports_go_to_the_left(file: str) -> None:
     ("file", "source", "expected"),
     [
         ("ops/a.py", "from ..core.node import Node\nfrom . import b\nimport numpy", []),
-        ("core/a.py", "from ..ops import table", ["core/a.py:1: core may not import retrograd.ops.table"]),
+        ("core/a.py", "from ..ops import table", ["core/a.py:1: core may not import retrograd.dispatch.declare"]),
         ("core/a.py", "from retrograd import shim", ["core/a.py:1: core may not import retrograd.shim"]),
         ("core/a.py", "import retrograd", ["core/a.py:1: core may not import retrograd"]),
         ("nn/b/c.py", "from ... import optim", ["nn/b/c.py:1: nn may not import retrograd.optim"]),

@@ -14,7 +14,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.ops.promote import PLAIN
+from retrograd.dispatch.promotion import PLAIN
 from tests.modules import programs, shown
 
 GOLDEN = json.loads((Path(__file__).with_name("golden") / "modules.json").read_text())["shown"]

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.ops.table import OPS
+from retrograd.dispatch.declare import OPS
 from tests.agreement import golden, judged, leaves
 from tests.samples import FAMILIES, Sample, samples
 from tests.weights import weighted_sum

@@ -19,8 +19,8 @@ import pytest
 
 import retrograd as torch
 from retrograd.core import torch_function
-from retrograd.ops import overridden
-from retrograd.ops.promote import PLAIN
+from retrograd.dispatch import torch_function_overrides
+from retrograd.dispatch.promotion import PLAIN
 from tests.overridden import handed, reached, recorded
 
 PLACES = sorted({name.rpartition(".")[0] for name in recorded()} - {"Tensor.__cuda_array_interface__"})
@@ -45,7 +45,7 @@ def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
 
 
 def test_python_functions_take_what_they_hand_over() -> None:
-    for each in overridden.every().values():
+    for each in torch_function_overrides.every().values():
         if each.hand is None:
             continue
         needed = [one for one in inspect.signature(each.hand).parameters.values() if one.default is one.empty]

@@ -19,8 +19,8 @@ from retrograd.autograd import timing
 from retrograd.autograd.profiler_util import FunctionEvent, FunctionEventAvg
 from retrograd.core.graph import AccumulateGrad
 from retrograd.core.profiled import TIMED
-from retrograd.ops.nodes import MADE
-from retrograd.ops.operation import ARRAYS
+from retrograd.dispatch.node_classes import MADE
+from retrograd.dispatch.op import ARRAYS
 from retrograd.profiler import ProfilerActivity, profile, record_function
 from tests.profiled import (
     MISTAKES,

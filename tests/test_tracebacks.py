@@ -118,4 +118,4 @@ def test_full_tracebacks_can_be_asked_for() -> None:
 
 
 def test_the_packages_frames_are_told_from_others() -> None:
-    assert MARK in vars(sys.modules["retrograd.ops.calls"]) and MARK not in globals()
+    assert MARK in vars(sys.modules["retrograd.dispatch.generic_path"]) and MARK not in globals()

@@ -12,8 +12,8 @@ import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.dispatch.transform_tensor import runs
 from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap
-from retrograd.ops.interpret import runs
 from retrograd.utils import _pytree
 from tests.interrupted import everywhere
 from tests.samples import FAMILIES, Sample, samples

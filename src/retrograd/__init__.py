@@ -37,9 +37,9 @@ from .core.tensor import (
     preserve_format,
     strided,
 )
+from .dispatch import declare as _table
 from .ops import methods as _methods
 from .ops import oldtypes as _oldtypes
-from .ops import table as _table
 from .ops.memory import UntypedStorage
 from .ops.random import Generator, default_generator
 from .runtime.blas_threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads

@@ -1,6 +1,7 @@
 """Discrete Fourier transforms, as ``torch.fft``."""
 
 from .compat.missing_names import absent, listed
+from .dispatch.declare import publish
 from .ops.fft import (
     fft,
     fft2,
@@ -25,7 +26,6 @@ from .ops.fft import (
     rfftfreq,
     rfftn,
 )
-from .ops.table import publish
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",

@@ -1,6 +1,7 @@
 """Linear algebra, as ``torch.linalg``."""
 
 from .compat.missing_names import absent, listed
+from .dispatch.declare import publish
 from .ops.linalg import (
     LinAlgError,
     cholesky,
@@ -45,7 +46,6 @@ from .ops.linalg import (
 from .ops.linalg import linalg_det as det
 from .ops.linalg import linalg_slogdet as slogdet
 from .ops.reduce import vector_norm
-from .ops.table import publish
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",

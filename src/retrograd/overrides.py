@@ -1,6 +1,6 @@
 """Overriding operations, as ``torch.overrides``: modes, and what library code needs to take part in ``__torch_function__``.
 
-How operations look for overrides is written in ``ops/overridden.py``, whom they ask in ``core/torch_function.py``.
+How operations look for overrides is written in ``dispatch/torch_function_overrides.py``, whom they ask in ``core/torch_function.py``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from .compat.missing_names import absent, listed
 from .core import torch_function
 from .core.tensor import Tensor
+from .dispatch import torch_function_overrides
+from .dispatch.torch_function_overrides import Overridable
 from .nn import functional as _functional
-from .ops import overridden
-from .ops.overridden import Overridable
 from .runtime.user_frame import warn
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -165,9 +165,11 @@ def is_tensor_like(inp: Any) -> bool:
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
     """All that is handed over, by what is handed over."""
-    for place in overridden.PLACES:
+    for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))
-    every = [each for name, each in overridden.every().items() if not name.startswith(("inside.", "autograd."))]
+    every = [
+        each for name, each in torch_function_overrides.every().items() if not name.startswith(("inside.", "autograd."))
+    ]
     return {each.func if each.property else each.function: each for each in every}
 
 
@@ -200,9 +202,9 @@ def get_default_nowrap_functions() -> set[Any]:
 
 def get_ignored_functions() -> set[Any]:
     """The public functions that ``__torch_function__`` of a tensor's class is not asked about (modes may be)."""
-    names = overridden.known().names
+    names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]
-    return {function for name in wanted if (function := overridden.at(name)) is not None}
+    return {function for name in wanted if (function := torch_function_overrides.at(name)) is not None}
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
@@ -211,7 +213,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     ignored = get_ignored_functions()
     for function, each in _overridables().items():
         if function not in ignored:
-            listed_by[overridden.place_of(each.name)].append(function)
+            listed_by[torch_function_overrides.place_of(each.name)].append(function)
     return listed_by
 
 

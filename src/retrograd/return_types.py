@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compat.missing_names import absent, listed
-from .ops.named import RESULTS
+from .dispatch.return_types import RESULTS
 
 globals().update(RESULTS)
 __all__ = sorted(RESULTS)

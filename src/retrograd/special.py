@@ -6,11 +6,11 @@ from typing import Any
 
 from .compat.missing_names import absent, listed
 from .core.tensor import Tensor
+from .dispatch.declare import publish, renamed
 from .ops import elementary, reduce, rounding
 from .ops import softmax as _softmax
 from .ops import special as _special
 from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
-from .ops.table import publish, renamed
 
 # What stands in ``torch`` too, by the name that it has there.
 _ALIASES = {

@@ -1,6 +1,6 @@
 """Ask PyTorch what becomes of every function's ``out=``: ``python -m tests.golden.record_outs`` (needs PyTorch).
 
-Writes outs.json (what the trials of tests/outs.py come to) and, from that, src/retrograd/ops/outs.txt: which dtypes of
+Writes outs.json (what the trials of tests/outs.py come to) and, from that, src/retrograd/dispatch/outs.txt: which dtypes of
 ``out`` each function takes, and in what words it refuses others.
 """
 
@@ -17,8 +17,8 @@ from tests.outs import KINDS, Trial, calls, plain
 
 HERE = pathlib.Path(__file__).parent
 TARGET = HERE / "outs.json"
-SIGNATURES = HERE.parents[1] / "src/retrograd/ops/signatures.txt"
-TABLE = HERE.parents[1] / "src/retrograd/ops/outs.txt"
+SIGNATURES = HERE.parents[1] / "src/retrograd/dispatch/signatures.txt"
+TABLE = HERE.parents[1] / "src/retrograd/dispatch/outs.txt"
 SPACES = {"torch": "", "linalg": "linalg.", "fft": "fft.", "special": "special."}
 USUAL = "RuntimeError: result type {result} can't be cast to the desired output type {out}"
 HEAD = """# Which out= PyTorch's functions take; written by tests/golden/record_outs.py, read by out.py. A section is a test that the

@@ -1,6 +1,6 @@
 """Record how PyTorch hands its functions to ``__torch_function__``: ``python -m tests.golden.record_overridden``.
 
-Writes ``src/retrograd/ops/overridden.txt``, whose head says what is in it.
+Writes ``src/retrograd/dispatch/overrides.txt``, whose head says what is in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode, get_ignored_functions, get_testin
 from retrograd.compat import unsupported
 from tests.families import recorded
 
-TARGET = Path(__file__).resolve().parents[2] / "src" / "retrograd" / "ops" / "overridden.txt"
+TARGET = Path(__file__).resolve().parents[2] / "src" / "retrograd" / "dispatch" / "overrides.txt"
 HEAD = """\
 # How PyTorch 2.13 hands its functions to __torch_function__; recorded by tests/golden/record_overridden.py.
 # Under the name of a module: functions of Python, which hand over what stands before the slash as it came and all else

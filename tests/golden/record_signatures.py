@@ -1,4 +1,4 @@
-"""Write src/retrograd/ops/signatures.txt: what PyTorch's functions and methods accept, as PyTorch's errors show it.
+"""Write src/retrograd/dispatch/signatures.txt: what PyTorch's functions and methods accept, as PyTorch's errors show it.
 
 ``python -m tests.golden.record_signatures`` with PyTorch and PyYAML installed. Kept are the functions that PyTorch
 parses itself; those it has written in Python complain in Python's own words.
@@ -11,7 +11,7 @@ import pathlib
 import re
 from typing import Any
 
-TARGET = pathlib.Path(__file__).parents[2] / "src/retrograd/ops/signatures.txt"
+TARGET = pathlib.Path(__file__).parents[2] / "src/retrograd/dispatch/signatures.txt"
 TYPES = {
     "int64_t": "int", "SymInt": "int", "double": "float", "Scalar": "Number", "TensorList": "Tensor[]",
     "IntArrayRef": "int[]", "SymIntArrayRef": "int[]", "ArrayRef<double>": "float[]", "ScalarList": "Number[]",

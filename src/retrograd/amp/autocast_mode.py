@@ -20,8 +20,8 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype, float32, float64
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor
+from ..dispatch.declare import FUNCTIONS, METHODS
 from ..nn import functional
-from ..ops.table import FUNCTIONS, METHODS
 from ..runtime.user_frame import warn
 from .redirect import Detour, Detours, behind
 

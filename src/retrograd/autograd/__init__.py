@@ -24,9 +24,9 @@ from ..core.graph import AccumulateGrad, nobody
 from ..core.profiled import timed
 from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, wrap
-from ..ops.interpret import innermost, runs
+from ..dispatch.saved_values import SavedTensor  # noqa: F401 - likewise
+from ..dispatch.transform_tensor import innermost, runs
 from ..ops.methods import add_method
-from ..ops.saved import SavedTensor  # noqa: F401 - likewise
 from ..runtime.user_frame import brief, warn
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly

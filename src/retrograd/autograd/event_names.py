@@ -15,9 +15,9 @@ from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.nodes import MADE
-from ..ops.operation import FUNCTIONS, METHODS, OPS
-from ..ops.signatures import signatures
+from ..dispatch.node_classes import MADE
+from ..dispatch.op import FUNCTIONS, METHODS, OPS
+from ..dispatch.signatures import signatures
 
 Name = str | Callable[..., str]
 

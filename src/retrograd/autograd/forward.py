@@ -19,12 +19,12 @@ from ..core.error_context import defined
 from ..core.grad_mode import in_inference, put_back, recording, set_recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
-from ..ops.calls import apply, modify
+from ..dispatch.generic_path import apply, modify
+from ..dispatch.op import TENSORS, arguments, is_shared
+from ..dispatch.promotion import common_dtype
+from ..dispatch.transform_tensor import Transformed, blank, innermost, slicing, spread_as, stand
 from ..ops.cast import text_of
 from ..ops.inner import expand, to_dtype
-from ..ops.interpret import Transformed, blank, innermost, slicing, spread_as, stand
-from ..ops.operation import TENSORS, arguments, is_shared
-from ..ops.promote import common_dtype
 from .function import Function
 from .solving import solve
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..compat.missing_names import absent, listed
 from ..core.error_context import explained
 from ..core.tensor import Tensor
-from ..ops.interpret import Run, runs
+from ..dispatch.transform_tensor import Run, runs
 from ..ops.shape import view
 from .forward import Dual, make, primal_in, tangent_in
 

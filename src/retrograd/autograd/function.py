@@ -24,9 +24,9 @@ from ..core.profiled import timed
 from ..core.saved_tensor_hooks import Packed, saving_hooks
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
-from ..ops.calls import INFERENCE_SAVED, NO_INFERENCE
-from ..ops.interpret import Transformed, innermost, runs
-from ..ops.saved import FREED, SavedTensor
+from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
+from ..dispatch.saved_values import FREED, SavedTensor
+from ..dispatch.transform_tensor import Transformed, innermost, runs
 from ..ops.shape import alias
 from ..runtime import user_frame
 from ..runtime.user_frame import warn

@@ -17,8 +17,8 @@ from .. import autograd
 from ..compat.missing_names import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64, promote_types
 from ..core.tensor import Tensor
+from ..dispatch.declare import FUNCTIONS
 from ..ops.random import Generator
-from ..ops.table import FUNCTIONS
 from ..runtime.user_frame import warn
 from .function import Function
 

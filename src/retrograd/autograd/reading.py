@@ -21,7 +21,7 @@ from ..core.graph import AccumulateGrad, Hooks, Output, nobody
 from ..core.saved_tensor_hooks import Packed
 from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
-from ..ops.operation import FUNCTIONS, METHODS
+from ..dispatch.op import FUNCTIONS, METHODS
 from ..runtime import user_frame as frames
 from .function import BackwardCFunction
 from .remembering import remembered

@@ -9,7 +9,7 @@ from ..core import engine
 from ..core.devices import module_of
 from ..core.grad_mode import put_back, set_recording
 from ..core.tensor import Tensor, wrap
-from ..ops.interpret import innermost
+from ..dispatch.transform_tensor import innermost
 from ..ops.swept import solve as programs
 
 

@@ -6,7 +6,7 @@ code objects of functions are exchanged (``function.__code__``): of all function
 pass, and of those that ask for it (``core/profiled.py``). Whoever holds the function, under whatever name, calls the new
 code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
 the level's entries are exchanged. When the last profiler stops all is put back, and so it is for a moment when others come
-to change the code of functions (Note [Looking for overrides] in ``ops/overridden.py``). A backward pass is sent the long way,
+to change the code of functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). A backward pass is sent the long way,
 leaf by leaf in PyTorch's order, as by hooks on leaves.
 
 Knows nothing of how what was noted is shown.
@@ -32,9 +32,9 @@ from ..core.profiled import TIMED
 from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
 from ..core.torch_function import watch
-from ..ops.nodes import TIMED as TIMED_CODE
-from ..ops.nodes import UNWRITTEN, compiled
-from ..ops.operation import TENSORS
+from ..dispatch.node_classes import TIMED as TIMED_CODE
+from ..dispatch.node_classes import UNWRITTEN, compiled
+from ..dispatch.op import TENSORS
 from ..runtime import user_frame
 from .event_names import full, name_in_rules, names_of_functions
 
@@ -423,7 +423,7 @@ class _Exchange:
                 self._put_back()
 
     def _changing(self, change: Callable[[], None]) -> None:
-        """Let others change the code of functions (``ops/overridden.py``): they find the code that they know."""
+        """Let others change the code of functions (``dispatch/torch_function_overrides.py``): they find the code that they know."""
         with self.lock:
             self._put_back()
             try:

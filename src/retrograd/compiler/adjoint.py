@@ -16,7 +16,7 @@ from ..core.engine import fit
 from ..core.grad_mode import put_back, set_recording
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
-from ..ops.operation import ARRAYS, TENSORS, arguments, is_shared
+from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
 from .tape import Step, Value, Written
 from .tracing import Trace, Traced
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy
 
+from ..dispatch.op import OPS
+from ..dispatch.promotion import F32, F64
 from ..kernels.numba_dispatch import LARGE
-from ..ops.operation import OPS
-from ..ops.promote import F32, F64
 from .expressions import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
 from .simplify import needed
 from .tape import Step, Value

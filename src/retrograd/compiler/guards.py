@@ -16,8 +16,8 @@ from typing import Any
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor
+from ..dispatch.node_classes import compiled
 from ..nn import Module
-from ..ops.nodes import compiled
 from ..optim import Optimizer
 from ..runtime.user_frame import MARK
 

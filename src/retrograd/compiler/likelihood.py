@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy
 
+from ..dispatch.op import OPS
+from ..dispatch.promotion import F32, F64
 from ..kernels.class_losses import INT
 from ..kernels.numba_dispatch import LARGE, loops
-from ..ops.operation import OPS
-from ..ops.promote import F32, F64
 from .tape import Step, Value, Written
 
 

@@ -13,12 +13,12 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import wrap
+from ..dispatch.fast_path import ufunc_of
+from ..dispatch.generic_path import _cast, _retype, run
+from ..dispatch.node_classes import compiled
+from ..dispatch.promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
-from ..ops.calls import _cast, _retype, run
-from ..ops.generate import ufunc_of
-from ..ops.nodes import compiled
-from ..ops.promote import F32, common_dtype
 from .fuse import Loop, fused, in_order
 from .loops import called
 from .simplify import turned

@@ -18,12 +18,12 @@ from ..core import torch_function
 from ..core.grad_mode import recording
 from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
+from ..dispatch.generic_path import apply, modify
+from ..dispatch.op import TENSORS
+from ..dispatch.transform_tensor import Run, Transformed, runs, stand
 from ..kernels import indexing
-from ..ops.calls import apply, modify
 from ..ops.drop import _factor
 from ..ops.index import MASKS
-from ..ops.interpret import Run, Transformed, runs, stand
-from ..ops.operation import TENSORS
 from ..ops.random import default_generator
 from ..runtime import user_frame
 from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written

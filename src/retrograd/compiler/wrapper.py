@@ -23,11 +23,11 @@ from ..core.graph import Node, Output, next_number
 from ..core.pytree import tree_flatten
 from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import current, freed, stale
+from ..dispatch.generic_path import apply
+from ..dispatch.node_classes import compiled
+from ..dispatch.transform_tensor import runs
 from ..kernels import numba_dispatch
 from ..nn import Module
-from ..ops.calls import apply
-from ..ops.interpret import runs
-from ..ops.nodes import compiled
 from ..runtime import user_frame
 from .adjoint import differentiate
 from .fuse import cheap, lowered, seen_through

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-#: The namespace for each type of gradient; ``ops/table.py`` enters them.
+#: The namespace for each type of gradient; ``dispatch/declare.py`` enters them.
 LEVEL: dict[type, Any] = {}
 
 

@@ -1,7 +1,7 @@
 """Who is to be asked instead of an operation: classes with ``__torch_function__``, and modes (``torch.overrides``).
 
 Whom to ask, in which order and with what. That functions look for overrides at all is no business of this module's: code
-that does is put into them (``ops/overridden.py``) when the first class or mode announces itself here. Knows no operation.
+that does is put into them (``dispatch/torch_function_overrides.py``) when the first class or mode announces itself here. Knows no operation.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def unasked(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _Watch:
-    """What puts into the functions the code that looks for overrides, and takes it out; ``ops/overridden.py`` sets it."""
+    """What puts into the functions the code that looks for overrides, and takes it out; ``dispatch/torch_function_overrides.py`` sets it."""
 
     look: Callable[[], None] = staticmethod(lambda: None)
     loaded: Callable[[], None] = staticmethod(lambda: None)  # when a module has been loaded

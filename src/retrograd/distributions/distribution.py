@@ -13,7 +13,7 @@ from retrograd import Size, Tensor
 
 from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import Borrowed
-from ..ops.interpret import Transformed
+from ..dispatch.transform_tensor import Transformed
 from ..runtime.user_frame import warn
 from . import constraints
 from .utils import lazy_property

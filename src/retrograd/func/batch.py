@@ -15,11 +15,11 @@ from ..core.error_context import defined
 from ..core.grad_mode import recording
 from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.tensor import Tensor, preserve_format, wrap
-from ..ops.calls import apply, check_cast
+from ..dispatch.generic_path import apply, check_cast
+from ..dispatch.op import TENSORS as F
+from ..dispatch.transform_tensor import Run, Transformed, blank, runs, spread_as, stand
 from ..ops.index import pick, put_at
 from ..ops.inner import expand
-from ..ops.interpret import Run, Transformed, blank, runs, spread_as, stand
-from ..ops.operation import TENSORS as F
 from ..runtime.user_frame import warn
 
 

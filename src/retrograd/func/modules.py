@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.interpret import Transformed
-from ..ops.operation import TENSORS as F
+from ..dispatch.op import TENSORS as F
+from ..dispatch.transform_tensor import Transformed
 
 
 def functional_call(

@@ -16,11 +16,11 @@ import numpy
 from ..core.devices import module_of
 from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
 from ..core.views import Geometry, geometry
-from ..ops.calls import apply
-from ..ops.interpret import Transformed
-from ..ops.operation import OPS
-from ..ops.operation import TENSORS as F
-from ..ops.promote import common_dtype
+from ..dispatch.generic_path import apply
+from ..dispatch.op import OPS
+from ..dispatch.op import TENSORS as F
+from ..dispatch.promotion import common_dtype
+from ..dispatch.transform_tensor import Transformed
 from .batch import RULES, VmapRun, aligned, all_wrapped, batch, expand_to, front, move, of_no_shape, slices, split
 
 Given = tuple[Any, ...]

@@ -19,8 +19,8 @@ from ..core.grad_mode import put_back, recording, set_recording
 from ..core.graph import AccumulateGrad, Output, nobody
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
-from ..ops.interpret import Run, Transformed, blank, runs
-from ..ops.operation import TENSORS as F
+from ..dispatch.op import TENSORS as F
+from ..dispatch.transform_tensor import Run, Transformed, blank, runs
 from .batch import Batch, VmapRun, batch, expand_to
 
 Argnums = int | tuple[int, ...]

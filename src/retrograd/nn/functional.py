@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..compat.missing_names import absent, listed
+from ..dispatch.declare import publish
 from ..ops.activate import (
     celu,
     celu_,
@@ -130,7 +131,6 @@ from ..ops.resample import (
     upsample_nearest,
 )
 from ..ops.softmax import gumbel_softmax, log_softmax, softmax, softmin
-from ..ops.table import publish
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

@@ -13,13 +13,13 @@ from typing import Any
 from ..compat.missing_names import absent, listed
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..dispatch.declare import public_form
 from ..ops.create import empty_like
 from ..ops.create import eye as identity
 from ..ops.join import where_ as where
 from ..ops.linalg import qr
 from ..ops.random import Generator, randperm
 from ..ops.rearrange import diag
-from ..ops.table import public_form
 from ..runtime.user_frame import warn
 
 Filled = Callable[..., Tensor]

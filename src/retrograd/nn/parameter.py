@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 from ..compat.missing_names import absent, listed
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
+from ..dispatch.promotion import OURS, PLAIN
+from ..dispatch.transform_tensor import Interpreted
 from ..ops.cast import on_cpu
 from ..ops.cast import rebuild as rebuild_tensor
 from ..ops.create import empty
-from ..ops.interpret import Interpreted
-from ..ops.promote import OURS, PLAIN
 
 DETACHED = (
     "Creating a Parameter from an instance of type {} requires that detach() returns an instance of the same type, but "

@@ -14,18 +14,18 @@ import numpy
 from ..core import devices
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import in_place_form, op, pointwise, surface
+from ..dispatch.generic_path import modify
+from ..dispatch.transform_tensor import batched
 from ..kernels.half_precision import widened
 from ..kernels.numba_dispatch import LARGE, looped
 from .arithmetic import abs as absolute
 from .arithmetic import div_true
-from .calls import modify
 from .cast import on_cpu
 from .elementary import relu as relu_block
 from .elementary import tanh
-from .interpret import batched
 from .random import Generator, _stream
 from .shape import reshape
-from .table import in_place_form, op, pointwise, surface
 
 
 def _hidden(*rules: Any, **options: Any) -> Any:

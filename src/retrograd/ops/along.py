@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import dimension
+from ..dispatch.declare import op
 from ..kernels import gather_scatter
-from .table import op
 
 #: The guard of surfaces whose dimension is one whole number; their blocks count it from either end.
 WHOLE = "dim.__class__ is int"

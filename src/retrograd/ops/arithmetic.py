@@ -9,10 +9,10 @@ import numpy
 
 from ..core.dtypes import c_name, of
 from ..core.tensor import Tensor
+from ..dispatch.declare import pointwise, surface
+from ..dispatch.generic_path import modify
 from ..kernels.numba_dispatch import LARGE, into, looped, negative
-from .calls import modify
 from .rules import check_divisor, check_first, kind_of, no_slope
-from .table import pointwise, surface
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
 

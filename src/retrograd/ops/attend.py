@@ -10,14 +10,14 @@ import numpy
 from ..core.devices import module_of
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
+from ..dispatch.promotion import mismatch
 from ..kernels import attention
 from .drop import dropout
 from .join import cat
 from .linalg import addmm, baddbmm, bmm, matmul
-from .promote import mismatch
 from .shape import permute, reshape, squeeze, t, transpose, unsqueeze, view
 from .softmax import softmax
-from .table import ARRAYS, FUNCTIONS, TENSORS, op, shared
 
 F: Any = TENSORS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .table import pointwise
+from ..dispatch.declare import pointwise
 
 
 @pointwise(refuses=("bitwise_and_cpu", "fc"))

@@ -24,11 +24,11 @@ from ..core.tensor import (
     preserve_format,
     wrap,
 )
+from ..dispatch.declare import op, surface
+from ..dispatch.promotion import OURS
 from ..kernels.numba_dispatch import LARGE, copied, in_order
 from ..runtime.user_frame import brief, briefly, warn
 from .inner import as_strided_of, to_dtype
-from .promote import OURS
-from .table import op, surface
 
 
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)

@@ -10,16 +10,17 @@ import numpy
 from ..core import devices, dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import fronted, op, pointwise, shared, surface
+from ..dispatch.fast_path_codegen import FIRST
+from ..dispatch.transform_tensor import slicewise
 from ..kernels import class_losses, ctc, small_arrays
 from ..kernels.half_precision import widened
 from ..kernels.reductions import COUNTS, FEW, total
 from .arithmetic import neg
-from .callers import FIRST
 from .cast import on_cpu
 from .compare import eq, isinf
 from .create import zeros_like
 from .embed import linear
-from .interpret import slicewise
 from .join import where_
 from .losses import REDUCTIONS, chosen, reduced
 from .reduce import sum
@@ -27,7 +28,6 @@ from .rounding import clamp_min
 from .shape import view
 from .softmax import log_softmax_block
 from .swept import swept, text_gradient
-from .table import fronted, op, pointwise, shared, surface
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ import numpy
 
 from ..core.dtypes import scalar_name
 from ..core.tensor import Tensor
-from .calls import modify
+from ..dispatch.declare import op, pointwise, surface, variant
+from ..dispatch.generic_path import modify
 from .rules import no_slope
-from .table import op, pointwise, surface, variant
 
 
 @pointwise(

@@ -12,12 +12,12 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import c_name, unsupported
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, surface
 from ..kernels import convolution as convolution_kernels
 from ..kernels.memory_format import F32, laid_as
 from ..runtime.user_frame import warn
 from .pad import constant_pad_nd_block
 from .shape import squeeze, unsqueeze
-from .table import op, surface
 
 
 def _second(name: str, **options: Any) -> Any:

@@ -9,9 +9,10 @@ from ..core.grad_mode import recording
 from ..core.graph import Output
 from ..core.tensor import Tensor, contiguous_format, dimension, wrap
 from ..core.views import Geometry, geometry
+from ..dispatch.declare import op, surface
+from ..dispatch.transform_tensor import Transformed, batched
 from .cast import clone
 from .inner import strided_write
-from .interpret import Transformed, batched
 from .parts import view_as_complex, view_as_real
 from .pieces import (
     as_strided,
@@ -38,7 +39,6 @@ from .shape import (
     unsqueeze,
     view,
 )
-from .table import op, surface
 
 # -- Copies ----------------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
+from ..dispatch.declare import surface
+from ..dispatch.promotion import PLAIN, common_dtype, storable
+from ..dispatch.transform_tensor import spread_as
 from ..kernels.numba_dispatch import LARGE
 from ..kernels.numba_dispatch import fill as fill_large
 from .inner import as_strided_of
-from .interpret import spread_as
-from .promote import PLAIN, common_dtype, storable
-from .table import surface
 
 
 def made(array: Any, requires_grad: bool = False) -> Tensor:

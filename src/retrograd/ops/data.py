@@ -11,10 +11,10 @@ from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.tensor import Tensor, strided, wrap
+from ..dispatch.declare import surface
 from ..runtime.user_frame import warn
 from .cast import to
 from .create import dtype_of, made, place_of
-from .table import surface
 
 
 @surface(method=False)

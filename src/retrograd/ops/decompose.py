@@ -11,9 +11,11 @@ from typing import Any
 from ..core import dtypes
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor
+from ..dispatch.declare import FUNCTIONS, surface
+from ..dispatch.return_types import named
+from ..dispatch.transform_tensor import Transformed
 from ..kernels import lapack
 from .factor import cholesky, qr
-from .interpret import Transformed
 from .matrices import (
     LinAlgError,
     array_of,
@@ -32,13 +34,11 @@ from .matrices import (
     tensors,
     with_diagonal,
 )
-from .named import named
 from .pieces import narrow
 from .products import matmul
 from .rearrange import flip
 from .shape import transpose
 from .solve import solve_triangular
-from .table import FUNCTIONS, surface
 
 INVARIANT = 1e-2  # how far from real PyTorch lets come what would be real if the gradient did not depend on the factors
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import TENSORS, surface
 from .join import cat
 from .overwrite import copy_
 from .pieces import slice_block
-from .table import TENSORS, surface
 
 F: Any = TENSORS
 

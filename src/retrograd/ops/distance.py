@@ -13,15 +13,15 @@ import numpy
 from ..core import dtypes
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import op, surface
+from ..dispatch.generic_path import modify
+from ..dispatch.promotion import common_dtype, mismatch
 from ..kernels import pairwise_distance as distance_kernels
 from .arithmetic import add, div, mul, sub
-from .calls import modify
 from .create import place_of
 from .inner import expand
-from .promote import common_dtype, mismatch
 from .reduce import norm_rule, slope_of_norm, sum, vector_norm, vector_norm_block
 from .shape import reshape
-from .table import op, surface
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:

@@ -9,15 +9,15 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import op, surface
+from ..dispatch.promotion import F32, F64
+from ..dispatch.transform_tensor import draw, in_slices
 from ..kernels import random as draws
 from ..runtime.user_frame import warn
 from .arithmetic import mul
 from .compare import ne
-from .interpret import draw, in_slices
-from .promote import F32, F64
 from .random import bernoulli_, default_generator
 from .shape import squeeze, unsqueeze
-from .table import op, surface
 
 ALPHA = 1.7580993408473766  # what selu makes of minus infinity, with its sign turned
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import TENSORS, surface
 from . import reduce as _reduce
 from .products import bmm, mm
 from .shape import permute_block, reshape, unsqueeze_block, view, view_block
-from .table import TENSORS, surface
 
 F: Any = TENSORS
 

@@ -10,13 +10,13 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
+from ..dispatch.generic_path import check_cast, modify
+from ..dispatch.promotion import mismatch
+from ..dispatch.return_types import named
 from ..kernels.half_precision import ONE
 from ..kernels.numba_dispatch import LARGE, looped, multiply
-from .calls import check_cast, modify
-from .named import named
-from .promote import mismatch
 from .rules import check_parts, operand_kinds, real_only
-from .table import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
 
 F: Any = TENSORS
 

@@ -10,14 +10,14 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
+from ..dispatch.declare import op, surface
+from ..dispatch.transform_tensor import batched, slicewise
 from ..kernels import embedding as embedding_kernels
 from ..kernels.gather_scatter import SOME, taken, within
 from ..kernels.half_precision import widened
 from ..runtime.user_frame import warn
-from .interpret import batched, slicewise
 from .linalg import addmm, matmul
 from .shape import reshape, t, t_block, view
-from .table import op, surface
 
 # -- Embedding -------------------------------------------------------------------------------------------------------
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import op as declared
+from ..dispatch.declare import surface
+from ..dispatch.return_types import named
 from ..kernels import reductions_numba, small_arrays
 from ..kernels.gather_scatter import taken_along
 from ..kernels.numba_dispatch import LARGE
 from ..kernels.reductions import FEW
 from .along import WHOLE, axes_of, chosen_rule, kept_shape, restored
-from .named import named
 from .rounding import maximum, minimum
-from .table import op as declared
-from .table import surface
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import shared, surface
+from ..dispatch.return_types import named
 from ..kernels import lapack
 from .matrices import (
     LinAlgError,
@@ -27,9 +29,7 @@ from .matrices import (
     tensors,
     with_diagonal,
 )
-from .named import named
 from .swept import reflectors, swept, symmetric_factors, symmetric_product
-from .table import shared, surface
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 

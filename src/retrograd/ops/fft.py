@@ -11,13 +11,13 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, strided
+from ..dispatch.declare import TENSORS, op
 from ..kernels import fft as fft_kernels
 from .cast import to
 from .create import made, place_of
 from .pad import constant_pad_nd_block
 from .pieces import slice_block
 from .rearrange import roll
-from .table import TENSORS, op
 
 F: Any = TENSORS
 

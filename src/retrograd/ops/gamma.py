@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, pointwise
 from ..kernels import gamma_sampling as draws
 from .random import default_generator
 from .rules import not_implemented
-from .table import op, pointwise
 
 
 def _check(name: str, alpha: Any) -> None:

@@ -14,17 +14,17 @@ import numpy
 from ..core import dtypes, torch_function
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, view_of
+from ..dispatch.declare import in_place_form, op, surface
+from ..dispatch.generic_path import at_hand, bare
+from ..dispatch.promotion import NUMBERS, storable
+from ..dispatch.transform_tensor import batched, runs
 from ..kernels import indexing
 from ..runtime.user_frame import brief, warn
-from .calls import at_hand, bare
 from .data import array_of
 from .inner import expand
-from .interpret import batched, runs
 from .overwrite import fill_with_
 from .pieces import select_block, slice_block
-from .promote import NUMBERS, storable
 from .shape import alias, unsqueeze_block, view_block
-from .table import in_place_form, op, surface
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
 

@@ -11,10 +11,10 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.dtypes import SHORT
 from ..core.views import Geometry, type_string
+from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels.half_precision import F32
 from ..kernels.numba_dispatch import LARGE, looped
 from ..kernels.reductions import sum_along, summed
-from .table import ARRAYS, op, pointwise
 
 
 @op(

@@ -18,16 +18,16 @@ from ..core.graph import Node, next_number
 from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ..core.views import current
+from ..dispatch.declare import ARRAYS, TENSORS, op, surface
+from ..dispatch.promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
+from ..dispatch.transform_tensor import innermost
 from ..kernels import rearrangement
 from ..kernels.numba_dispatch import LARGE, looped
 from ..kernels.numpy_internals import concatenate
 from ..kernels.numpy_internals import where as choose
 from ..runtime import user_frame
 from ..runtime.user_frame import warn
-from .interpret import innermost
-from .promote import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from .shape import reshape, spread, unsqueeze, view
-from .table import ARRAYS, TENSORS, op, surface
 
 
 class CatBackward(Node):

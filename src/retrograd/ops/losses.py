@@ -12,23 +12,23 @@ from typing import Any
 from ..core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, surface
+from ..dispatch.generic_path import check_cast
+from ..dispatch.promotion import common_dtype
+from ..dispatch.transform_tensor import batched
 from ..kernels.numba_dispatch import LARGE, looped
 from ..kernels.reductions import MOST, total
 from ..runtime.user_frame import warn
 from .activate import logsigmoid
 from .arithmetic import abs as absolute
-from .calls import check_cast
 from .compare import eq, ne
 from .create import ones_like, zeros_like
 from .elementary import exp, log
-from .interpret import batched
 from .join import where_
-from .promote import common_dtype
 from .reduce import mean, norm, sum
 from .rounding import clamp_min, minimum
 from .shape import broadcast_tensors, unsqueeze
 from .special import xlogy
-from .table import op, surface
 
 #: How losses are reduced; PyTorch's own functions take the number.
 REDUCTIONS = ("none", "mean", "sum")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from .table import ARRAYS, TENSORS, op
+from ..dispatch.declare import ARRAYS, TENSORS, op
 
 
 class LinAlgError(RuntimeError):

@@ -9,11 +9,11 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, address, dimension, memory_of
+from ..dispatch.declare import op, surface
 from ..runtime.user_frame import warn
 from .norms import matrix_norm
 from .reduce import vector_norm
 from .shape import reshape
-from .table import op, surface
 
 
 class UntypedStorage:

@@ -12,6 +12,7 @@ from typing import Any
 from ..compat import unsupported
 from ..compat.missing_names import LeftOut
 from ..core.tensor import Tensor
+from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
 from . import (  # noqa: F401 - each module enters its operations in the table
     activate,
     arithmetic,
@@ -65,7 +66,6 @@ from . import (  # noqa: F401 - each module enters its operations in the table
     statistics,
     windows,
 )
-from .table import FUNCTIONS, METHODS, operator_form, public_form
 
 # Operators: the name of the dunder, and of the function that is the operator.
 OPERATORS = {

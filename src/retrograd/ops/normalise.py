@@ -17,21 +17,21 @@ from ..core.dtypes import SHORT, finfo, of, scalar_name, unsupported
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump
+from ..dispatch.declare import op, surface
+from ..dispatch.fast_path_codegen import FIRST
+from ..dispatch.promotion import PLAIN
+from ..dispatch.transform_tensor import batched, runs
 from ..kernels import normalization, normalization_numba, small_arrays
 from ..kernels.half_precision import widened
 from ..kernels.numba_dispatch import LARGE
 from .arithmetic import div_true
-from .callers import FIRST
 from .elementary import pow as power
 from .elementary import rsqrt
-from .interpret import batched, runs
 from .join import cat
-from .promote import PLAIN
 from .reduce import mean as mean_of
 from .reduce import vector_norm
 from .rounding import clamp_min
 from .shape import expand_as, reshape
-from .table import op, surface
 
 
 class Layout(NamedTuple):

@@ -9,6 +9,8 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import FUNCTIONS, TENSORS, surface
+from ..dispatch.promotion import mismatch
 from ..kernels import lapack
 from . import reduce as _reduce
 from .cast import clone
@@ -18,12 +20,10 @@ from .join import cat
 from .matrices import at_least_matrix, block, floating, scalar, shape_of, square, tensors
 from .pieces import narrow
 from .products import matmul, vdot
-from .promote import mismatch
 from .reduce import vector_norm
 from .rounding import nan_to_num
 from .shape import permute_block, squeeze, unsqueeze
 from .solve import inv, inv_ex, tolerance
-from .table import FUNCTIONS, TENSORS, surface
 
 F: Any = TENSORS
 

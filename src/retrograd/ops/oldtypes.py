@@ -11,12 +11,12 @@ from ..core import devices, dtypes
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, new, wrap
+from ..dispatch.declare import surface
 from ..runtime.user_frame import briefly, warn
 from .cast import OLD_TYPES, to
 from .create import sizes_of
 from .data import array_of
 from .shape import alias
-from .table import surface
 
 
 @surface(function=False, name="new")

@@ -7,10 +7,10 @@ from typing import Any, cast
 import numpy
 
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import surface
 from .arithmetic import floor_divide, remainder, rsub_number
 from .bits import bitwise_left_shift, bitwise_not, bitwise_right_shift
 from .elementary import pow, reciprocal
-from .table import surface
 
 
 @surface()

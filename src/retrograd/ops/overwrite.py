@@ -9,13 +9,13 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
+from ..dispatch.declare import ARRAYS, TENSORS, in_place_form, op, surface
+from ..dispatch.generic_path import at_hand, modify
+from ..dispatch.promotion import mismatch, storable
+from ..dispatch.transform_tensor import batched
 from ..kernels.numba_dispatch import LARGE, looped
-from .calls import at_hand, modify
 from .cast import type_name
 from .inner import expand
-from .interpret import batched
-from .promote import mismatch, storable
-from .table import ARRAYS, TENSORS, in_place_form, op, surface
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, surface
 from ..kernels import interpolation
 from ..kernels.memory_format import laid_as
-from .table import op, surface
 
 
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)

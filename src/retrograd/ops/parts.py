@@ -7,13 +7,13 @@ from typing import Any
 from ..core import dtypes
 from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor, offset_in_memory
+from ..dispatch.declare import op, surface
+from ..dispatch.promotion import mismatch
 from ..runtime.user_frame import briefly
 from .inner import as_strided_of
 from .pieces import select_block
-from .promote import mismatch
 from .rules import check_parts
 from .shape import PROPERTIES
-from .table import op, surface
 
 
 @op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)

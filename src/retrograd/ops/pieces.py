@@ -8,10 +8,10 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, memory_of
 from ..core.views import Geometry, geometry
+from ..dispatch.argument_errors import guarded
+from ..dispatch.declare import AXIS, op, surface
 from .inner import as_strided_of, overlaps, strided_add
-from .refusals import guarded
 from .shape import ints, view_op
-from .table import AXIS, op, surface
 
 # -- Selecting -------------------------------------------------------------------------------------------------------
 

@@ -11,15 +11,15 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor, wrap
+from ..dispatch.declare import FUNCTIONS, op, surface
+from ..dispatch.fast_path_codegen import FIRST
+from ..dispatch.transform_tensor import batched, slicewise
 from ..kernels import interpolation, pooling
 from ..kernels.memory_format import laid_as
 from .arithmetic import sign
-from .callers import FIRST
 from .elementary import relu
-from .interpret import batched, slicewise
 from .reduce import mean
 from .shape import squeeze, unsqueeze
-from .table import FUNCTIONS, op, surface
 
 _WORDS = {1: "one", 2: "two", 3: "three"}
 

@@ -17,15 +17,15 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import c_name
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.argument_errors import INSTEAD
+from ..dispatch.declare import ARRAYS, TENSORS, op, surface
+from ..dispatch.promotion import PLAIN, broadcast_error, mismatch
 from ..kernels.matmul import FEW, batched, product
 from ..kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
 from ..runtime.user_frame import warn
 from .cast import clone, contiguous
 from .inner import expand, inexpandable
-from .promote import PLAIN, broadcast_error, mismatch
-from .refusals import INSTEAD
 from .shape import reshape, squeeze, transpose, unsafe_view, unsqueeze, view, view_block
-from .table import ARRAYS, TENSORS, op, surface
 
 F: Any = TENSORS
 

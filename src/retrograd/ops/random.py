@@ -16,16 +16,16 @@ from ..core.dtypes import c_name
 from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, preserve_format, strided, wrap
 from ..core.views import bump
+from ..dispatch.declare import op, surface
+from ..dispatch.generic_path import at_hand, modify
+from ..dispatch.promotion import F32, F64, PLAIN, mismatch
+from ..dispatch.transform_tensor import draw, in_slices, runs, slicing
 from ..kernels import random as draws
 from ..kernels import small_arrays
 from ..runtime.user_frame import briefly
-from .calls import at_hand, modify
 from .create import alike, dtype_of, made, place_of, plain_size, sizes_of
 from .inner import expand
-from .interpret import draw, in_slices, runs, slicing
 from .overwrite import copy_block
-from .promote import F32, F64, PLAIN, mismatch
-from .table import op, surface
 
 
 class Generator:

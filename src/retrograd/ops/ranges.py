@@ -10,9 +10,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
+from ..dispatch.declare import surface
 from ..runtime.user_frame import warn
 from .create import dtype_of, made, number_of, place_of
-from .table import surface
 
 
 def _common_range(start: Any, end: Any, step: Any) -> Any:

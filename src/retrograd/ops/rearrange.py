@@ -8,11 +8,11 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import in_place_form, op, surface
 from ..kernels import rearrangement, small_arrays
 from .copies import copied
 from .pieces import diagonal_block, writable_diagonal
 from .shape import ints, reshape, spread
-from .table import in_place_form, op, surface
 
 # -- Diagonals and triangles -------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import numpy
 from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor
+from ..dispatch.declare import ARRAYS, TENSORS, op, shared, surface
 from ..kernels import rnn
 from .create import zeros_like
 from .drop import dropout
@@ -20,7 +21,6 @@ from .embed import linear
 from .join import cat, stack
 from .pieces import unsafe_chunk
 from .shape import transpose
-from .table import ARRAYS, TENSORS, op, shared, surface
 
 F: Any = TENSORS
 

@@ -10,6 +10,9 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import ARRAYS, TENSORS, surface
+from ..dispatch.declare import op as declared
+from ..dispatch.promotion import F32
 from ..kernels import reductions_numba, small_arrays
 from ..kernels.gather_scatter import largest
 from ..kernels.numba_dispatch import LARGE, copy_into
@@ -17,10 +20,7 @@ from ..kernels.reductions import FEW, MOST, ONES, mean_along, spread_sum, summed
 from ..runtime.user_frame import warn
 from .along import axes_of, kept_shape, restored
 from .arithmetic import true_divide
-from .promote import F32
 from .shape import spread
-from .table import ARRAYS, TENSORS, surface
-from .table import op as declared
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 
@@ -51,7 +51,7 @@ def wide(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``callers.py``).
+#: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``dispatch/fast_path_codegen.py``).
 _FEW = f"FLOATS and (_few := self.size) <= {FEW}"
 _FEW_OR_WHOLE = f"({_FEW}) or (_d is INT and (_few := self.size) <= 16) or _d is BOOL"
 _PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"

@@ -9,12 +9,12 @@ from typing import Any
 from ..core import dtypes
 from ..core.dtypes import scalar_name, unsupported
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, surface
 from ..kernels import convolution, interpolation
 from ..kernels import grid_sample as grid_kernels
 from ..kernels.memory_format import laid_as, widened
 from ..runtime.user_frame import warn
 from .pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from .table import op, surface
 
 # -- Another size ----------------------------------------------------------------------------------------------------
 

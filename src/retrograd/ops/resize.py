@@ -8,11 +8,11 @@ from ..core import dtypes
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor, memory_of
 from ..core.views import bump, check_in_place
-from .calls import resized
-from .interpret import Transformed, batched
+from ..dispatch.declare import surface
+from ..dispatch.generic_path import resized
+from ..dispatch.transform_tensor import Transformed, batched
 from .pieces import as_strided
 from .shape import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
-from .table import surface
 
 #: PyTorch's names for the nodes of the in-place forms.
 _IN_PLACE = {

@@ -10,10 +10,10 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import converted
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, pointwise, surface
+from ..dispatch.generic_path import check_cast, modify
 from ..kernels.numba_dispatch import LARGE, looped
-from .calls import check_cast, modify
 from .rules import check_first, kind_of, no_complex, no_slope, operand_kinds, real_only
-from .table import op, pointwise, surface
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
 

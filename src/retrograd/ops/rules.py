@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, pointwise
 from ..kernels.numba_dispatch import LARGE, looped
-from .table import op, pointwise
 
 # -- Rules -----------------------------------------------------------------------------------------------------------
 

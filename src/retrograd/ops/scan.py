@@ -13,17 +13,17 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import op, pointwise, surface
+from ..dispatch.generic_path import modify
+from ..dispatch.return_types import named
 from ..kernels import reductions_numba, scan
 from ..kernels.gather_scatter import flipped
 from ..kernels.numba_dispatch import LARGE
 from .along import WHOLE
 from .arithmetic import add, mul, sub
-from .calls import modify
-from .named import named
 from .pieces import select_block, slice_block
 from .reduce import sum, wide
 from .shape import reshape
-from .table import op, pointwise, surface
 
 # -- Steps -----------------------------------------------------------------------------------------------------------
 

@@ -11,15 +11,15 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
 from ..core.views import check_partial_overlap
+from ..dispatch.declare import TENSORS, op, surface
+from ..dispatch.generic_path import modify
+from ..dispatch.promotion import mismatch
+from ..dispatch.transform_tensor import Transformed
 from ..kernels import indexing
 from ..kernels.gather_scatter import SOME, fits, taken, taken_along, within
 from ..kernels.numba_dispatch import LARGE, copied
 from ..runtime.user_frame import warn
-from .calls import modify
 from .inner import expand
-from .interpret import Transformed
-from .promote import mismatch
-from .table import TENSORS, op, surface
 
 #: What an index may be made of.
 INDICES = (dtypes.int64, dtypes.int32)

@@ -9,10 +9,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import op, surface
+from ..dispatch.transform_tensor import batched, slicewise
 from ..kernels import searching
-from .interpret import batched, slicewise
 from .pieces import unbind
-from .table import op, surface
 
 # -- Where -----------------------------------------------------------------------------------------------------------
 

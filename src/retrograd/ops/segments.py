@@ -9,11 +9,11 @@ import numpy
 
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, wrap
-from .calls import apply
+from ..dispatch.declare import surface, variant
+from ..dispatch.generic_path import apply
 from .create import full
 from .pieces import narrow
 from .scatter import scatter_reduce_block
-from .table import surface, variant
 
 _segments = variant(scatter_reduce_block, backward="SegmentReduceBackward0")
 #: What each reduction is called where it is scattered, and its value for no elements.

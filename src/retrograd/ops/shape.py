@@ -10,12 +10,12 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.size import Size
 from ..core.tensor import Tensor, contiguous_format, dimension, element_strides
+from ..dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
+from ..dispatch.promotion import broadcast_error
+from ..dispatch.transform_tensor import slicewise
 from ..runtime.user_frame import briefly, warn
 from .cast import clone
 from .inner import as_strided_of, expand
-from .interpret import slicewise
-from .promote import broadcast_error
-from .table import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 from ..core.devices import module_of
 from ..core.dtypes import SHORT, scalar_name, unsupported
 from ..core.tensor import Tensor, dimension
+from ..dispatch.declare import op as declared
+from ..dispatch.declare import surface
+from ..dispatch.transform_tensor import draw
 from ..kernels import small_arrays
 from ..kernels.gather_scatter import largest
 from ..kernels.half_precision import widened
@@ -19,10 +22,7 @@ from ..runtime.user_frame import warn
 from .along import WHOLE
 from .arithmetic import neg
 from .create import zeros_like
-from .interpret import draw
 from .scatter import scatter_
-from .table import op as declared
-from .table import surface
 
 op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor
+from ..dispatch.declare import ARRAYS, TENSORS, shared, surface
+from ..dispatch.promotion import mismatch
+from ..dispatch.return_types import named
 from ..kernels import lapack
 from .join import where_
 from .matrices import (
@@ -29,12 +32,9 @@ from .matrices import (
     tensors,
     triangle,
 )
-from .named import named
 from .products import matmul
-from .promote import mismatch
 from .scan import product_of_others
 from .shape import permute_block, reshape
-from .table import ARRAYS, TENSORS, shared, surface
 
 F: Any = TENSORS
 ARRAYS.__dict__["matmul"] = numpy.matmul

@@ -9,13 +9,13 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import unsupported
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import op, surface
+from ..dispatch.return_types import named
+from ..dispatch.transform_tensor import slicewise
 from ..kernels import searching, small_arrays
 from ..kernels.gather_scatter import along, taken_along
 from ..kernels.sorting import best, ordered
 from .along import WHOLE, chosen_rule, ordered_rule
-from .interpret import slicewise
-from .named import named
-from .table import op, surface
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
 

@@ -13,12 +13,12 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor
+from ..dispatch.declare import op, pointwise, surface
+from ..dispatch.generic_path import modify
 from ..kernels import polynomials, special_derivatives
 from ..kernels import scipy_backend as kernels
 from ..kernels.numba_dispatch import LARGE, looped
 from ..kernels.scipy_backend import special
-from .calls import modify
-from .table import op, pointwise, surface
 
 _ROOT_PI = math.sqrt(math.pi)
 

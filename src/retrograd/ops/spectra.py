@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core import dtypes
 from ..core.tensor import Tensor, element_strides
+from ..dispatch.declare import METHODS, surface
 from ..runtime.user_frame import warn
 from .create import ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
@@ -11,7 +12,6 @@ from .pad import pad
 from .parts import view_as_complex, view_as_real
 from .pieces import as_strided, slice_block, unfold_backward
 from .shape import squeeze, transpose, unsqueeze, view
-from .table import METHODS, surface
 
 NO_WINDOW = "A window was not provided. A rectangular window will be applied,"
 HOW_TO = (

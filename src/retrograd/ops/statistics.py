@@ -10,21 +10,21 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import Tensor, dimension, wrap
+from ..dispatch.declare import METHODS, surface
+from ..dispatch.return_types import named
+from ..dispatch.transform_tensor import innermost, slicewise
 from ..runtime.user_frame import warn
 from .arithmetic import div, mul, sub
 from .create import made, place_of, scalar_tensor
 from .elementary import sqrt
-from .interpret import innermost, slicewise
 from .join import where_
 from .linalg import mm
-from .named import named
 from .parts import complex_pair, imag, real
 from .rearrange import diag
 from .reduce import sum
 from .rounding import clamp
 from .shape import flatten, reshape, squeeze, t, transpose, unsqueeze, view
 from .sort import sort
-from .table import METHODS, surface
 
 # -- Quantiles -------------------------------------------------------------------------------------------------------
 

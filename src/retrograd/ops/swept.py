@@ -14,8 +14,8 @@ import numpy
 
 from ..core.grad_mode import put_back, set_recording
 from ..core.tensor import Tensor, wrap
+from ..dispatch.op import ARRAYS
 from .join import cat, stack, where_
-from .operation import ARRAYS
 from .shape import alias
 
 #: Gradients of any tensors by any others; ``autograd/solving.py`` says how.

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor, strided
+from ..dispatch.declare import surface
 from .create import empty, made, ones, place_of
 from .data import tensor
 from .elementary import cos, exp, sin, sqrt
@@ -20,7 +21,6 @@ from .reduce import sum
 from .rounding import minimum
 from .shape import unsqueeze
 from .special import i0
-from .table import surface
 
 # -- torch.…_window --------------------------------------------------------------------------------------------------
 

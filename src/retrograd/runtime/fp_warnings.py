@@ -26,7 +26,9 @@ from typing import Any
 import numpy
 
 #: The parts of the package that call NumPy.
-COMPUTING = ("retrograd.core.", "retrograd.kernels.", "retrograd.ops.")
+COMPUTING = tuple(
+    f"retrograd.{folder}." for folder in ("runtime", "compat", "core", "kernels", "dispatch", "operations", "ops")
+)
 #: What Numba compiles: it warns of nothing, and what is kept of it on disk is found again by the module's name.
 COMPILED = "retrograd.kernels.numba"
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
+from ...dispatch.node_classes import compiled
 from ...ops.losses import chosen
-from ...ops.nodes import compiled
 from .module import Module
 
 Layer = TypeVar("Layer", bound=type)

@@ -1,7 +1,7 @@
 """Calls that failed: whether their arguments were to blame, and then PyTorch's words for it.
 
 A public function that raises, of whatever kind and from however deep, comes here with the arguments as they were
-given; if no signature takes them (``signatures.py``), its error becomes the one that PyTorch's parser of arguments
+given; if no signature takes them (``dispatch/signatures.py``), its error becomes the one that PyTorch's parser of arguments
 raises before anything is done. So no function checks the types of its arguments, and a call that succeeds pays nothing
 but a ``try``. Arguments that are missing are MISSING, which nothing can compute with.
 """
@@ -22,12 +22,12 @@ from ..core.grad_mode import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
 from ..runtime import user_frame
 from . import signatures
-from .nodes import PASSED_OVER, compiled, unwritten
-from .operation import MISSING
-from .out import into
-from .overridden import Overridable, overridable
-from .promote import broadcast_error
-from .shown import ShownAsParsed
+from .introspection import ShownAsParsed
+from .node_classes import PASSED_OVER, compiled, unwritten
+from .op import MISSING
+from .out_argument import into
+from .promotion import broadcast_error
+from .torch_function_overrides import Overridable, overridable
 
 #: Lines that do what ``wrap`` does, which takes twice as long.
 FRESH = (

@@ -12,7 +12,7 @@ from ..core.tensor import Tensor, wrap
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
 PLAIN: set[type] = {Tensor}
-#: Those among them that are not a program's own (see ``overridden.py``).
+#: Those among them that are not a program's own (see ``dispatch/torch_function_overrides.py``).
 OURS: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)

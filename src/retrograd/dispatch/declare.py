@@ -11,8 +11,8 @@ it names ``g``, the gradient itself; a number stands for a constant one. The nam
 for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``,
 ``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/rule_namespace.py``):
 in a rule only operators and names of ``F`` may be used.
-How a declaration becomes a fast function is the business of ``generate.py`` and
-``nodes.py``.
+How a declaration becomes a fast function is the business of ``dispatch/fast_path.py`` and
+``dispatch/node_classes.py``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import Any, Protocol
 
 import numpy
 
-from . import calls, refusals
-from .callers import AXIS, NEW_AXIS, OPERATOR, Front
-from .generate import specialise
-from .nodes import unwritten
-from .operation import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
-from .shown import Shown
+from . import argument_errors, generic_path
+from .fast_path import specialise
+from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, Front
+from .introspection import Shown
+from .node_classes import unwritten
+from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
 
 
@@ -205,9 +205,11 @@ def _fronted(front: Front, name: str, public: str = "") -> Any:
 
 
 def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
-    public, method_form = _stub(op), _stub(op, calls.apply_method)
+    public, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
-    ARRAYS.__dict__[op.name] = calls.exact(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
+    ARRAYS.__dict__[op.name] = (
+        generic_path.exact(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
+    )
     TENSORS.__dict__[op.name] = public
     names = (op.name, *aliases)
     for each in names:
@@ -224,18 +226,18 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
 
 def in_place_form(op: Op, name: str) -> Any:
     """The function ``name``, which writes the result of ``op`` into its first tensor."""
-    made = _stub(op, calls.apply_in_place, name=name, over=True)
+    made = _stub(op, generic_path.apply_in_place, name=name, over=True)
     made.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
     return made
 
 
-def _stub(op: Op, slow: Any = calls.apply, public: str = "", name: str = "", over: bool = False) -> Any:
-    """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``generate.py``).
+def _stub(op: Op, slow: Any = generic_path.apply, public: str = "", name: str = "", over: bool = False) -> Any:
+    """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``dispatch/fast_path.py``).
 
     ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
     whether it overwrites its first tensor.
     """
-    space = {"public": public, "over": over, "watched": calls.watched}
+    space = {"public": public, "over": over, "watched": generic_path.watched}
     made = unwritten(name or op.name, lambda function: specialise(op, function, slow), space)
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
@@ -254,13 +256,19 @@ def public_form(function: Any, space: str, name: str) -> Any:
     op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
     if op is not None:
         public, over = "method" if space == "Tensor" else "function", getattr(function, "over", False)
-        run = calls.apply_in_place if over else calls.apply_method if space == "Tensor" else calls.apply
-        made = _stub(op, refusals.explained(run, op, space, name), public, name, over)
+        run = (
+            generic_path.apply_in_place
+            if over
+            else generic_path.apply_method
+            if space == "Tensor"
+            else generic_path.apply
+        )
+        made = _stub(op, argument_errors.explained(run, op, space, name), public, name, over)
         made.__doc__ = function.__doc__
         return made
     if front is not None:
-        return _fronted(front.behind(refusals.guarded(front.target, space, name)), name, public)
-    return refusals.guarded(function, space, name)
+        return _fronted(front.behind(argument_errors.guarded(front.target, space, name)), name, public)
+    return argument_errors.guarded(function, space, name)
 
 
 def of_package(name: str) -> Any:
@@ -297,13 +305,13 @@ def operator_form(function: Any, name: str) -> Any:
     """What stands for ``function`` as the operator ``name``: NotImplemented, not an error, for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
-        return _fronted(front.before_operator(calls.guarded(front.target, name)), name, OPERATOR)
+        return _fronted(front.before_operator(generic_path.guarded(front.target, name)), name, OPERATOR)
     if op is None:
-        return calls.guarded(function, name)
+        return generic_path.guarded(function, name)
     if function.over:
-        return _stub(op, calls.operating(calls.apply_in_place_operator, name), OPERATOR, name, over=True)
-    apply = calls.apply_equality if op.name in ("eq", "ne") else calls.apply_operator
-    return _stub(op, calls.operating(apply, name), OPERATOR, name)
+        return _stub(op, generic_path.operating(generic_path.apply_in_place_operator, name), OPERATOR, name, over=True)
+    apply = generic_path.apply_equality if op.name in ("eq", "ne") else generic_path.apply_operator
+    return _stub(op, generic_path.operating(apply, name), OPERATOR, name)
 
 
 __all__ = [

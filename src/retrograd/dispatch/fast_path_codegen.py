@@ -15,7 +15,7 @@ from typing import Any
 from ..kernels.numba_dispatch import LARGE
 from ..kernels.threaded_ufuncs import MANY
 from ..runtime.user_frame import RAISE
-from .operation import arguments
+from .op import arguments
 
 INLINE, FIRST = "inline", "first"
 #: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.

@@ -6,9 +6,9 @@ itself (``core/torch_function.py``) has the code of every public function replac
 that has the code of before. The functions stay the objects that they were, so ``from torch import add`` of before looks
 too, and handlers may compare: ``func is torch.add``. When the last mode ends and there never was a class, the code of
 before is put back (unless modes come and go all the time). Of a duck type, whose class is made behind our back, we
-hear when a call with it fails (``refusals.py``, ``calls.py``); what failed has changed nothing, and is called again.
+hear when a call with it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``); what failed has changed nothing, and is called again.
 
-What PyTorch hands over of its functions, and how, is recorded in ``overridden.txt``.
+What PyTorch hands over of its functions, and how, is recorded in ``overrides.txt``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..core import torch_function
 from ..core.tensor import Tensor
 from ..core.torch_function import ALL, MODES, NOBODY, ask
 from ..runtime import user_frame
-from .nodes import compiled
-from .promote import PLAIN
+from .node_classes import compiled
+from .promotion import PLAIN
 from .signatures import PREFIXES
 
 #: Where public functions are, below the package, and what stands before their names in errors.
@@ -70,10 +70,10 @@ UNSEEN = frozenset(
 
 
 class Known:
-    """What ``overridden.txt`` says."""
+    """What ``overrides.txt`` says."""
 
     def __init__(self) -> None:
-        with open(os.path.join(os.path.dirname(__file__), "overridden.txt"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(__file__), "overrides.txt"), encoding="utf-8") as file:
             lines = [line for line in file.read().splitlines() if line[0] != "#"]
         self.python: dict[str, tuple[str, str]] = {}  # the module of a function of Python, and its parameters
         self.names: dict[str, set[str]] = {}

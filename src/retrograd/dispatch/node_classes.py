@@ -23,9 +23,9 @@ from ..core.tensor import Tensor, at_place, new, wrap
 from ..core.views import freed, stale
 from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..runtime import user_frame
-from .operation import MISSING, arguments, is_shared
-from .promote import NUMBERS
-from .saved import OfNode
+from .op import MISSING, arguments, is_shared
+from .promotion import NUMBERS
+from .saved_values import OfNode
 
 #: What gradients of no dimension are: NumPy calculates with them in a tenth of the time that it takes for such arrays.
 SCALARS = frozenset({numpy.float32, numpy.float64})

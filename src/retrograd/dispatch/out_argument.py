@@ -17,9 +17,9 @@ from ..core.grad_mode import put_back, recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
 from ..runtime.user_frame import warn
-from .calls import resized
-from .interpret import innermost
-from .named import RESULTS, named
+from .generic_path import resized
+from .return_types import RESULTS, named
+from .transform_tensor import innermost
 
 #: Functions that calculate in the dtype of ``out`` (but for the mean), and are to be asked for no other.
 REDUCING = frozenset(["sum", "prod", "cumsum", "cumprod", "nansum", "nanmean", "mean"])

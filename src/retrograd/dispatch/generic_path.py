@@ -20,11 +20,11 @@ from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wr
 from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
 from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
-from .interpret import innermost
-from .nodes import FIXED, compiled, counted, node_class
-from .operation import ARRAYS
-from .promote import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
-from .saved import packed_class
+from .node_classes import FIXED, compiled, counted, node_class
+from .op import ARRAYS
+from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .saved_values import packed_class
+from .transform_tensor import innermost
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
