@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.ops import spectra
+from retrograd.operations.signal import stft
 
 X = torch.arange(12.0).reshape(3, 4)
 Z = torch.complex(X, X)
@@ -131,7 +131,7 @@ def test_the_gradient_of_a_long_signal_takes_no_matrix() -> None:
 
 
 def test_what_pytorch_warns_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectra, "_SAID", set())
+    monkeypatch.setattr(stft, "_SAID", set())
     with pytest.warns(UserWarning, match="A window was not provided. A rectangular window will be applied,which"):
         torch.stft(X[0], 2, 1, return_complex=True)
     torch.stft(X[0], 2, 1, return_complex=True)

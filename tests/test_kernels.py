@@ -22,7 +22,7 @@ HARMLESS = {
     "broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_", "polynomial",
 }  # fmt: skip
 #: What makes a small plan on the CPU of what goes where, whatever the device of the array.
-PLANNED = {"retrograd.ops.pad", "retrograd.ops.resample"}
+PLANNED = {"retrograd.operations.shape.padding", "retrograd.operations.nn.interpolation"}
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
 FAMILIES = (
@@ -47,7 +47,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         arrays_only = not name.endswith(
             (".random", ".text", ".calls", ".generate", ".nodes", ".promote", ".table", ".operation", ".few")
         )  # few.py asks first whether an array is NumPy's
-        if name.startswith(("retrograd.ops.", "retrograd.kernels.")) and arrays_only and "numpy" in module.__dict__:
+        if (
+            name.startswith(("retrograd.operations.", "retrograd.kernels."))
+            and arrays_only
+            and "numpy" in module.__dict__
+        ):
             monkeypatch.setattr(module, "numpy", Watched())
     for op in OPS.values():
         if op.name in DRAWN or op.kernel.__module__ in PLANNED:

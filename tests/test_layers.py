@@ -84,7 +84,7 @@ def test_imports_go_to_the_left(file: str) -> None:
         (
             "ops/a.py",
             "def f():\n    from .b import c",
-            ["ops/a.py:2: imports retrograd.ops.b.c inside a function"],
+            ["ops/a.py:2: imports retrograd.operations.b.c inside a function"],
         ),
         ("cli.py", "import retrograd.nn\ndef f():\n    from . import optim", []),
         ("kernels/a.py", "def f():\n    import torch.nn", ["kernels/a.py:2: imports torch.nn"]),

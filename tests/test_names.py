@@ -108,7 +108,18 @@ def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
     }
     unknown = shown - parts - set(recorded()[place]) - OURS
     assert {name for name in unknown if unsupported.reason(below_torch(place, name)) is None} == set()
-    assert not parts & {"compat", "core", "dispatch", "inspection", "kernels", "operations", "cli", "runner", "runtime", "import_hook"}
+    assert not parts & {
+        "compat",
+        "core",
+        "dispatch",
+        "inspection",
+        "kernels",
+        "operations",
+        "cli",
+        "runner",
+        "runtime",
+        "import_hook",
+    }
 
 
 def test_star_imports_functions_and_not_modules() -> None:

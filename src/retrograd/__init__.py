@@ -38,10 +38,10 @@ from .core.tensor import (
     strided,
 )
 from .dispatch import declare as _table
-from .ops import methods as _methods
-from .ops import oldtypes as _oldtypes
-from .ops.memory import UntypedStorage
-from .ops.random import Generator, default_generator
+from .operations import tensor_methods as _methods
+from .operations.creation import legacy_types as _oldtypes
+from .operations.creation.random import Generator, default_generator
+from .operations.creation.storage import UntypedStorage
 from .runtime.blas_threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from .version import __version__
 

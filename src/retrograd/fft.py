@@ -2,7 +2,7 @@
 
 from .compat.missing_names import absent, listed
 from .dispatch.declare import publish
-from .ops.fft import (
+from .operations.signal.fft import (
     fft,
     fft2,
     fftfreq,

@@ -2,7 +2,7 @@
 
 from .compat.missing_names import absent, listed
 from .dispatch.declare import publish
-from .ops.linalg import (
+from .operations.linalg.exports import (
     LinAlgError,
     cholesky,
     cholesky_ex,
@@ -43,9 +43,9 @@ from .ops.linalg import (
     vander,
     vecdot,
 )
-from .ops.linalg import linalg_det as det
-from .ops.linalg import linalg_slogdet as slogdet
-from .ops.reduce import vector_norm
+from .operations.linalg.exports import linalg_det as det
+from .operations.linalg.exports import linalg_slogdet as slogdet
+from .operations.reductions.sums import vector_norm
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",

@@ -1,9 +1,9 @@
 """The default random generator, as ``torch.random``."""
 
 from .compat.missing_names import absent, listed
-from .ops.random import (
-    Generator,  # noqa: F401 - PyTorch's module has it too, and does not name it
-    default_generator,  # noqa: F401 - the same
+from .operations.creation.random import (  # noqa: F401 - PyTorch's module has it too, and does not name it
+    Generator,
+    default_generator,
     fork_rng,
     get_rng_state,
     initial_seed,

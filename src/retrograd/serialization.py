@@ -30,7 +30,7 @@ from .checkpoints.storages import Memories, Storage, TensorType, element, identi
 from .compat.missing_names import absent, listed
 from .core import devices
 from .core.devices import device
-from .ops.memory import UntypedStorage
+from .operations.creation.storage import UntypedStorage
 
 DEFAULT_PROTOCOL = 2
 

@@ -7,10 +7,11 @@ from typing import Any
 from .compat.missing_names import absent, listed
 from .core.tensor import Tensor
 from .dispatch.declare import publish, renamed
-from .ops import elementary, reduce, rounding
-from .ops import softmax as _softmax
-from .ops import special as _special
-from .ops.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
+from .operations.elementwise import elementary, rounding
+from .operations.elementwise import special as _special
+from .operations.elementwise.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
+from .operations.nn import softmax as _softmax
+from .operations.reductions import sums
 
 # What stands in ``torch`` too, by the name that it has there.
 _ALIASES = {
@@ -54,7 +55,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exponentials along dimensions, without overflow."""
-    return reduce.logsumexp(input, dim, keepdim)
+    return sums.logsumexp(input, dim, keepdim)
 
 
 __all__ = [

@@ -10,7 +10,7 @@ from .compat.missing_names import absent, listed
 from .core.devices import device
 from .core.size import Size
 from .core.tensor import Tensor
-from .ops.memory import UntypedStorage as Storage
+from .operations.creation.storage import UntypedStorage as Storage
 
 Number: TypeAlias = builtins.int | builtins.float | builtins.bool
 Device: TypeAlias = device | str | builtins.int | None

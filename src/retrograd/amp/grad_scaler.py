@@ -13,8 +13,8 @@ from ..compat.pickle_names import Borrowed
 from ..core import dtypes
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.compare import isfinite
-from ..ops.create import full
+from ..operations.creation.factory import full
+from ..operations.elementwise.comparison import isfinite
 from ..runtime.user_frame import warn
 
 

@@ -26,7 +26,7 @@ from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, wrap
 from ..dispatch.saved_values import SavedTensor  # noqa: F401 - likewise
 from ..dispatch.transform_tensor import innermost, runs
-from ..ops.methods import add_method
+from ..operations.tensor_methods import add_method
 from ..runtime.user_frame import brief, warn
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly

@@ -18,7 +18,7 @@ from ..compat.missing_names import absent, listed
 from ..core.error_context import explained
 from ..core.tensor import Tensor
 from ..dispatch.transform_tensor import Run, runs
-from ..ops.shape import view
+from ..operations.shape.views import view
 from .forward import Dual, make, primal_in, tangent_in
 
 

@@ -27,7 +27,7 @@ from ..core.views import CUSTOM, bump, current, freed, rebase, stale
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
 from ..dispatch.saved_values import FREED, SavedTensor
 from ..dispatch.transform_tensor import Transformed, innermost, runs
-from ..ops.shape import alias
+from ..operations.shape.views import alias
 from ..runtime import user_frame
 from ..runtime.user_frame import warn
 

@@ -16,7 +16,7 @@ from ..compat.missing_names import absent, listed
 from ..core.error_context import defined, explained
 from ..core.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.tensor import Tensor
-from ..ops.join import stack
+from ..operations.shape.join import stack
 from . import grad
 
 Tensors = tuple[Tensor, ...]

@@ -18,7 +18,7 @@ from ..compat.missing_names import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64, promote_types
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS
-from ..ops.random import Generator
+from ..operations.creation.random import Generator
 from ..runtime.user_frame import warn
 from .function import Function
 

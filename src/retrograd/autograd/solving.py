@@ -10,7 +10,7 @@ from ..core.devices import module_of
 from ..core.grad_mode import put_back, set_recording
 from ..core.tensor import Tensor, wrap
 from ..dispatch.transform_tensor import innermost
-from ..ops.swept import solve as programs
+from ..operations.linalg.derivative_programs import solve as programs
 
 
 def place_of(x: Tensor) -> Any:

@@ -14,7 +14,7 @@ from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, layout
 from ..nn.parameter import Parameter, is_lazy
-from ..ops.random import Generator
+from ..operations.creation.random import Generator
 from .storages import Call, Memories, Named, Persistent, described
 
 _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden

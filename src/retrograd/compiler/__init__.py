@@ -15,7 +15,7 @@ from ..compat.missing_names import absent, listed
 from ..core.pytree import tree_map
 from ..core.tensor import Tensor
 from ..nn import Module
-from ..ops.data import from_numpy
+from ..operations.creation.from_data import from_numpy
 from . import wrapper
 from .explaining import explain
 

@@ -22,9 +22,9 @@ from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS
 from ..dispatch.transform_tensor import Run, Transformed, runs, stand
 from ..kernels import indexing
-from ..ops.drop import _factor
-from ..ops.index import MASKS
-from ..ops.random import default_generator
+from ..operations.creation.random import default_generator
+from ..operations.indexing.getitem import MASKS
+from ..operations.nn.dropout import _factor
 from ..runtime import user_frame
 from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
 

@@ -1,6 +1,6 @@
 """``Tensor``: an array, its place in the graph, its version and what it is a view of.
 
-What a tensor *is* stands here; what can be computed with it is installed by ``ops/methods.py``. The fields:
+What a tensor *is* stands here; what can be computed with it is installed by ``operations/tensor_methods.py``. The fields:
 
 ``_array``  the numbers (``numpy.ndarray`` or ``cupy.ndarray``, also when 0-d)
 ``_node``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
@@ -87,10 +87,10 @@ class Tensor:
     _view: Tensor | None
     _seen: int
     _made: int
-    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by ops/create.py
+    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by operations/creation/factory.py
     _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
-    if TYPE_CHECKING:  # what ops/methods.py installs
+    if TYPE_CHECKING:  # what operations/tensor_methods.py installs
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...

@@ -11,7 +11,7 @@ from typing import Any
 from ..compat.missing_names import absent, listed
 from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
-from ..ops.oldtypes import CUDA_TYPES as _TYPES
+from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES
 from . import memory, random, streams
 from .memory import *  # noqa: F403 - it says itself what it exports
 from .random import *  # noqa: F403 - likewise

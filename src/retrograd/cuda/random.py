@@ -10,7 +10,7 @@ from typing import Any
 from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..core.tensor import Tensor
-from ..ops.random import default_generator
+from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:

@@ -9,7 +9,7 @@ from retrograd import Tensor
 from retrograd.nn.functional import one_hot
 
 from ..compat.missing_names import absent, listed
-from ..ops.gamma import sample_dirichlet
+from ..operations.creation.gamma_sampling import sample_dirichlet
 from . import constraints
 from .distribution import ONE
 from .exp_family import ExponentialFamily

@@ -8,7 +8,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from ..compat.missing_names import absent, listed
-from ..ops.gamma import standard_gamma
+from ..operations.creation.gamma_sampling import standard_gamma
 from . import constraints
 from .distribution import ONE
 from .exp_family import ExponentialFamily

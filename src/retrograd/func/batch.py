@@ -18,8 +18,8 @@ from ..core.tensor import Tensor, preserve_format, wrap
 from ..dispatch.generic_path import apply, check_cast
 from ..dispatch.op import TENSORS as F
 from ..dispatch.transform_tensor import Run, Transformed, blank, runs, spread_as, stand
-from ..ops.index import pick, put_at
-from ..ops.inner import expand
+from ..operations.engine_ops import expand
+from ..operations.indexing.getitem import pick, put_at
 from ..runtime.user_frame import warn
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..compat.missing_names import absent, listed
 from ..dispatch.declare import publish
-from ..ops.activate import (
+from ..operations.elementwise.elementary import sigmoid, tanh
+from ..operations.nn.activation import (
     celu,
     celu_,
     elu,
@@ -36,8 +37,8 @@ from ..ops.activate import (
     threshold,
     threshold_,
 )
-from ..ops.attend import multi_head_attention_forward, scaled_dot_product_attention
-from ..ops.classes import (
+from ..operations.nn.attention import multi_head_attention_forward, scaled_dot_product_attention
+from ..operations.nn.class_losses import (
     cross_entropy,
     ctc_loss,
     linear_cross_entropy,
@@ -45,7 +46,7 @@ from ..ops.classes import (
     multilabel_margin_loss,
     nll_loss,
 )
-from ..ops.convolve import (
+from ..operations.nn.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -54,11 +55,23 @@ from ..ops.convolve import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from ..ops.distance import cosine_similarity, pairwise_distance, pdist
-from ..ops.drop import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
-from ..ops.elementary import sigmoid, tanh
-from ..ops.embed import bilinear, embedding, embedding_bag, linear, one_hot
-from ..ops.losses import (
+from ..operations.nn.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ..operations.nn.embedding import bilinear, embedding, embedding_bag, linear, one_hot
+from ..operations.nn.interpolation import (
+    affine_grid,
+    channel_shuffle,
+    fold,
+    grid_sample,
+    interpolate,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from ..operations.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
@@ -76,7 +89,7 @@ from ..ops.losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from ..ops.normalise import (
+from ..operations.nn.normalization import (
     batch_norm,
     group_norm,
     instance_norm,
@@ -85,8 +98,7 @@ from ..ops.normalise import (
     normalize,
     rms_norm,
 )
-from ..ops.pad import pad
-from ..ops.pool import (
+from ..operations.nn.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -116,21 +128,9 @@ from ..ops.pool import (
     max_unpool2d,
     max_unpool3d,
 )
-from ..ops.resample import (
-    affine_grid,
-    channel_shuffle,
-    fold,
-    grid_sample,
-    interpolate,
-    native_channel_shuffle,
-    pixel_shuffle,
-    pixel_unshuffle,
-    unfold,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
-)
-from ..ops.softmax import gumbel_softmax, log_softmax, softmax, softmin
+from ..operations.nn.softmax import gumbel_softmax, log_softmax, softmax, softmin
+from ..operations.reductions.distance import cosine_similarity, pairwise_distance, pdist
+from ..operations.shape.padding import pad
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

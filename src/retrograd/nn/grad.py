@@ -9,7 +9,7 @@ from ..autograd import grad
 from ..compat.missing_names import absent, listed
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
-from ..ops.create import zeros
+from ..operations.creation.factory import zeros
 from .functional import conv1d, conv2d, conv3d
 
 

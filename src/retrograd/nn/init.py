@@ -14,12 +14,12 @@ from ..compat.missing_names import absent, listed
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..dispatch.declare import public_form
-from ..ops.create import empty_like
-from ..ops.create import eye as identity
-from ..ops.join import where_ as where
-from ..ops.linalg import qr
-from ..ops.random import Generator, randperm
-from ..ops.rearrange import diag
+from ..operations.creation.factory import empty_like
+from ..operations.creation.factory import eye as identity
+from ..operations.creation.random import Generator, randperm
+from ..operations.linalg.exports import qr
+from ..operations.shape.join import where_ as where
+from ..operations.shape.rearrange import diag
 from ..runtime.user_frame import warn
 
 Filled = Callable[..., Tensor]

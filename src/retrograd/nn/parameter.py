@@ -13,9 +13,9 @@ from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
 from ..dispatch.promotion import OURS, PLAIN
 from ..dispatch.transform_tensor import Interpreted
-from ..ops.cast import on_cpu
-from ..ops.cast import rebuild as rebuild_tensor
-from ..ops.create import empty
+from ..operations.creation.conversion import on_cpu
+from ..operations.creation.conversion import rebuild as rebuild_tensor
+from ..operations.creation.factory import empty
 
 DETACHED = (
     "Creating a Parameter from an instance of type {} requires that detach() returns an instance of the same type, but "

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from ..compat.pickle_names import Borrowed
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
-from ..ops.create import empty_like
-from ..ops.data import as_tensor, tensor
-from ..ops.join import cat
-from ..ops.ranges import arange
-from ..ops.sort import sort
+from ..operations.creation.factory import empty_like
+from ..operations.creation.from_data import as_tensor, tensor
+from ..operations.creation.ranges import arange
+from ..operations.indexing.sort import sort
+from ..operations.shape.join import cat
 
 NOT_SORTED = (
     "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.tensor import Tensor
-from ..ops.join import cat
+from ..operations.shape.join import cat
 from .elementwise import plain
 from .optimizer import Optimizer, check_rate, loss_of, recorded
 

@@ -17,8 +17,8 @@ from ..core.grad_mode import put_back, recording, set_recording
 from ..core.graph import Handle
 from ..core.profiled import timed
 from ..core.tensor import Tensor
-from ..ops.cast import typename
-from ..ops.data import tensor
+from ..operations.creation.conversion import typename
+from ..operations.creation.from_data import tensor
 from ..runtime.user_frame import warn
 
 

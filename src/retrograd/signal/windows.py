@@ -1,7 +1,7 @@
 """Windows, as ``torch.signal.windows``."""
 
 from ..compat.missing_names import absent, listed
-from ..ops.windows import (
+from ..operations.signal.windows import (
     bartlett,
     blackman,
     cosine,

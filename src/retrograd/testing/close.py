@@ -12,8 +12,8 @@ import numpy
 from ..core import dtypes
 from ..core.dtypes import promote_types
 from ..core.tensor import Tensor
-from ..ops.compare import isclose
-from ..ops.data import as_tensor
+from ..operations.creation.from_data import as_tensor
+from ..operations.elementwise.comparison import isclose
 from ..runtime.user_frame import warn
 
 #: Relative and absolute tolerance of results that were calculated in a dtype; other numbers must be equal.

@@ -10,9 +10,9 @@ from ..core.dtypes import dtype as Dtype
 from ..core.dtypes import finfo, iinfo
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.create import empty, full
-from ..ops.parts import view_as_real
-from ..ops.random import randint
+from ..operations.creation.factory import empty, full
+from ..operations.creation.random import randint
+from ..operations.elementwise.complex import view_as_real
 from ..runtime.user_frame import warn
 
 

@@ -22,7 +22,7 @@ from ..core.error_context import explained, of_node
 from ..core.grad_mode import enable_grad, no_grad, recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
-from ..ops.random import fork_rng, get_rng_state, set_rng_state
+from ..operations.creation.random import fork_rng, get_rng_state, set_rng_state
 from ..runtime import user_frame
 from ..runtime.user_frame import warn
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 
 from ..compat.missing_names import absent, listed
-from ..ops.data import from_dlpack
-from ..ops.memory import to_dlpack
+from ..operations.creation.from_data import from_dlpack
+from ..operations.creation.storage import to_dlpack
 
 
 class DLDeviceType(enum.IntEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.create import empty
+from ...operations.creation.factory import empty
 from ...runtime.user_frame import warn
 from .. import functional as F
 from .. import init

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...ops.create import empty
+from ...operations.creation.factory import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

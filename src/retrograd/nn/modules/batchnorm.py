@@ -7,8 +7,8 @@ from typing import Any
 from ...compat.missing_names import absent, listed
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
-from ...ops.create import empty, ones, zeros
-from ...ops.data import tensor
+from ...operations.creation.factory import empty, ones, zeros
+from ...operations.creation.from_data import tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter

@@ -16,7 +16,7 @@ from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 from ...dispatch.node_classes import compiled
-from ...ops.losses import chosen
+from ...operations.nn.losses import chosen
 from .module import Module
 
 Layer = TypeVar("Layer", bound=type)

@@ -10,7 +10,7 @@ from typing import Any, Self, overload
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.cast import typename
+from ...operations.creation.conversion import typename
 from ..parameter import Parameter
 from .module import Module
 

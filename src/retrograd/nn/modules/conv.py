@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.create import empty
+from ...operations.creation.factory import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedParameter

@@ -16,8 +16,8 @@ from ...compat.pickle_names import Borrowed
 from ...core.grad_mode import no_grad
 from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
-from ...ops.cast import conversion, typename
-from ...ops.create import empty_like
+from ...operations.creation.conversion import conversion, typename
+from ...operations.creation.factory import empty_like
 from ...runtime.user_frame import warn
 from ..parameter import Buffer, Parameter
 from . import hooks

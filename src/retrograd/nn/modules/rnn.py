@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...dispatch.declare import of_package
-from ...ops.create import empty, zeros
+from ...operations.creation.factory import empty, zeros
 from ...runtime.user_frame import warn
 from .. import init
 from ..parameter import Parameter

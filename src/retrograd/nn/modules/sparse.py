@@ -7,7 +7,7 @@ from typing import Any
 from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...ops.create import empty
+from ...operations.creation.factory import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.create import full
+from ...operations.creation.factory import full
 from .. import functional as F
 from .. import init
 from .activation import GELU, ReLU

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...ops.data import tensor
-from ...ops.join import stack
-from ...ops.reduce import vector_norm
+from ...operations.creation.from_data import tensor
+from ...operations.reductions.sums import vector_norm
+from ...operations.shape.join import stack
 from ...runtime.user_frame import warn
 
 Tensors = Tensor | Iterable[Tensor]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.cast import typename
-from ...ops.join import cat
+from ...operations.creation.conversion import typename
+from ...operations.shape.join import cat
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

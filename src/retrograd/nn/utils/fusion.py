@@ -8,7 +8,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.create import ones_like, zeros_like
+from ...operations.creation.factory import ones_like, zeros_like
 from ..parameter import Parameter
 
 

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from ...compat.missing_names import absent, listed
-from ...ops.random import default_generator
+from ...operations.creation.random import default_generator
 from ..modules.module import Module
 
 

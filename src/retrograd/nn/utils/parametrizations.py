@@ -8,12 +8,12 @@ from ...compat.missing_names import absent, listed
 from ...core.dtypes import finfo
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...ops.create import eye, zeros_like
-from ...ops.factor import geqrf, householder_product
-from ...ops.join import cat
-from ...ops.norms import matrix_exp
-from ...ops.products import dot, mv
-from ...ops.solve import solve
+from ...operations.creation.factory import eye, zeros_like
+from ...operations.linalg.factorizations import geqrf, householder_product
+from ...operations.linalg.matmul import dot, mv
+from ...operations.linalg.norms import matrix_exp
+from ...operations.linalg.solve import solve
+from ...operations.shape.join import cat
 from .. import functional as F
 from ..modules.module import Module
 from . import parametrize

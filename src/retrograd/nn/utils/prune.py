@@ -12,10 +12,10 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor, contiguous_format
-from ...ops.create import empty, empty_like, ones_like, zeros_like
-from ...ops.join import cat
-from ...ops.reduce import vector_norm
-from ...ops.sort import topk
+from ...operations.creation.factory import empty, empty_like, ones_like, zeros_like
+from ...operations.indexing.sort import topk
+from ...operations.reductions.sums import vector_norm
+from ...operations.shape.join import cat
 from ..modules.module import Module
 
 

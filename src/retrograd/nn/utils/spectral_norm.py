@@ -7,7 +7,7 @@ from typing import Any
 from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...ops.products import dot, mv
+from ...operations.linalg.matmul import dot, mv
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

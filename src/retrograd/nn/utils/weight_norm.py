@@ -6,7 +6,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from ...ops.memory import norm_except_dim as norm
+from ...operations.creation.storage import norm_except_dim as norm
 from ...runtime.user_frame import warn
 from ..modules.module import Module
 from ..parameter import Parameter

@@ -12,7 +12,7 @@ import numpy
 from ...core import dtypes
 from ...core.tensor import Tensor
 from ...dispatch.declare import of_package
-from ...ops.data import as_tensor, tensor
+from ...operations.creation.from_data import as_tensor, tensor
 
 _TEXT = re.compile("[SaUO]")  # NumPy's dtypes of text and objects
 _UNFIT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core import devices
 from ...core.profiled import timed
-from ...ops.random import Generator
+from ...operations.creation.random import Generator
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, fetched

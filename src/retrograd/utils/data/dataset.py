@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
-from ...ops.random import Generator, default_generator, randperm
+from ...operations.creation.random import Generator, default_generator, randperm
 from ...runtime.user_frame import warn
 
 Sample = TypeVar("Sample", covariant=True)

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from ...core import dtypes
-from ...ops.create import empty
-from ...ops.data import as_tensor
-from ...ops.random import Generator, multinomial, randint, randperm
+from ...operations.creation.factory import empty
+from ...operations.creation.from_data import as_tensor
+from ...operations.creation.random import Generator, multinomial, randint, randperm
 
 Index = TypeVar("Index", covariant=True)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy
 
-from ...ops.random import manual_seed
+from ...operations.creation.random import manual_seed
 from ...runtime.blas_threads import set_num_threads
 
 

@@ -1,0 +1,546 @@
+"""Changing dtype and device, copying, and leaving the tensor world: item, tolist, numpy, pickling, text."""
+
+from __future__ import annotations
+
+import copy as _copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ...compat.missing_names import torch_name
+from ...core import devices, dtypes, formatting, torch_function
+from ...core.dtypes import dtype
+from ...core.error_context import explained
+from ...core.rule_namespace import LEVEL
+from ...core.tensor import (
+    Tensor,
+    address,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    leaf_of,
+    memory_of,
+    preserve_format,
+    wrap,
+)
+from ...dispatch.declare import op, surface
+from ...dispatch.promotion import OURS
+from ...kernels.numba_dispatch import LARGE, copied, in_order
+from ...runtime.user_frame import brief, briefly, warn
+from ..engine_ops import as_strided_of, to_dtype
+
+
+@op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
+def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
+    """A copy of the elements, in the order of memory that is asked for."""
+    if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
+        return copied(self)
+    if memory_format is contiguous_format:
+        found = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
+        return np.array(self, order="C") if found is None else found
+    if memory_format in CHANNELS:
+        check_rank(self.ndim, memory_format)
+        return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
+    if memory_format is not preserve_format:
+        raise TypeError("a memory format must be a torch.memory_format")
+    # What lies several times at one place has no order of memory to keep.
+    return np.array(self, order="C" if 0 in self.strides else "K")
+
+
+#: The formats in which dimension 1 comes last in memory, and how many dimensions they are for.
+CHANNELS = {channels_last: 4, channels_last_3d: 5}
+
+
+def check_rank(rank: int, memory_format: Any) -> None:
+    """Refuse a format of memory for tensors with another number of dimensions."""
+    if rank != CHANNELS.get(memory_format, rank):
+        raise RuntimeError(f"required rank {CHANNELS[memory_format]} tensor to use {memory_format.name} format")
+
+
+clone_block.derivative(self=lambda F, g: g)
+
+
+@surface()
+def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+    """A copy of the tensor, in the graph: its gradient goes to the original."""
+    return clone_block(input, memory_format)
+
+
+@surface(function=False)
+def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
+    """The tensor itself if its elements lie one after the other, else a copy for which they do."""
+    if memory_format is contiguous_format and input._array.flags.c_contiguous:
+        return input
+    if not isinstance(memory_format, contiguous_format.__class__):
+        raise TypeError("a memory format must be a torch.memory_format")
+    check_rank(input._array.ndim, memory_format)
+    if memory_format is not preserve_format and input.is_contiguous(memory_format=memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
+
+
+@op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
+def to_device(np: Any, self: Any, /, place: Any) -> Any:
+    """The elements on another device."""
+    return devices.move(self, place)
+
+
+to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
+
+
+# -- to --------------------------------------------------------------------------------------------------------------
+
+
+@surface(function=False)
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor with another dtype, on another device, or both: itself if nothing changes and no copy is asked for.
+
+    ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
+    ``memory_format``.
+    """
+    if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
+        return input if args[0].numpy is input._array.dtype else converted(input, args[0])
+    if len(args) == 1 and not kwargs and input._array.__class__ is numpy.ndarray:
+        where = args[0].type if args[0].__class__ is devices.device else args[0]
+        if where.__class__ is str and where == "cpu":
+            return input
+    place, target, force, layout = conversion(args, kwargs)
+    result = input
+    if place is not None and _elsewhere(place, input):
+        result = to_device(result, place)
+    if target is not None and target is not result.dtype:
+        result = converted(result, target)
+    if layout is not preserve_format:
+        result = contiguous(result, memory_format=layout)
+    return to_dtype(input, input.dtype) if result is input and force else result
+
+
+def converted(input: Tensor, target: dtype) -> Tensor:
+    """The tensor with elements of another dtype; what becomes whole numbers has no gradient."""
+    if target.category < dtypes.FLOATING and input.requires_grad:
+        input = input.detach()
+    if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
+        warn("Casting complex values to real discards the imaginary part")
+    return to_dtype(input, target)
+
+
+def _elsewhere(place: Any, input: Tensor) -> bool:
+    here = input.device
+    if place.type == here.type and place.index in (None, here.index):
+        return False
+    if place.type == "cpu" and here.type == "cpu":
+        return False
+    devices.module_for(place)
+    return True
+
+
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
+    place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
+    kwargs.pop("non_blocking", None)
+    other = kwargs.pop("tensor", None)
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (str, devices.device)) or _is_count(rest[0])):
+        place = rest.pop(0)
+        if rest and (rest[0] is None or _is_dtype(rest[0])):
+            target = rest.pop(0)
+    elif rest and _is_dtype(rest[0]):
+        target = rest.pop(0)
+    if kwargs or len(rest) > 2 or not all(isinstance(each, bool) for each in (*rest, force)):
+        raise TypeError("these arguments do not go together")
+    if other is not None:
+        place, target = other.device, other.dtype
+    if len(rest) > 1:
+        force = rest[1]
+    return None if place is None else devices.as_device(place), None if target is None else dtypes.as_dtype(target), \
+        bool(force), layout  # fmt: skip
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, dtype) or value in (float, int, bool, complex)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _caster(name: str, target: dtype) -> None:
+    def cast(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+        if memory_format is not preserve_format:
+            return to(input, target, memory_format=memory_format)
+        return input if input.dtype is target else converted(input, target)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
+    surface(function=False, name=name, quick=to_dtype, guard="inline", itself="_d is dtype.numpy", dtype=target)(cast)
+
+
+for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,
+                       "bfloat16": dtypes.bfloat16}.items():  # fmt: skip
+    _caster(_name, _target)
+
+
+#: PyTorch's old types by the text that ``Tensor.type()`` gives; ``operations/creation/factory.py`` enters them.
+OLD_TYPES: dict[str, Any] = {}
+
+
+@surface(function=False)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype (and on the device) of ``other``."""
+    return to(input, other)
+
+
+@surface(function=False)
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Without an argument the old name of the tensor's type (``torch.FloatTensor``); else the tensor converted to it."""
+    if dtype is None:
+        return type_name(input)
+    if isinstance(dtype, str):
+        if dtype not in OLD_TYPES:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = OLD_TYPES[dtype]
+    if not _is_dtype(dtype) and not hasattr(dtype, "element"):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return to(input, getattr(dtype, "element", dtype))
+
+
+def type_name(x: Tensor) -> str:
+    """``torch.FloatTensor``, ``torch.cuda.LongTensor`` … for a tensor."""
+    return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
+
+
+@surface(function=False)
+def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
+    """The tensor in the processor's memory; itself if it is there."""
+    return to(input, devices.CPU)
+
+
+@surface(function=False)
+def cuda(
+    input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
+) -> Tensor:
+    """The tensor on a GPU, through CuPy; without one an error that says what to install."""
+    place = devices.as_device("cuda" if device is None else device)
+    devices.cupy()
+    return to(input, place)
+
+
+# -- Out of the tensor world -----------------------------------------------------------------------------------------
+
+
+def on_cpu(x: Tensor) -> Any:
+    """The elements as a NumPy array, copied from a GPU if need be."""
+    array = x._array
+    return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
+
+
+@surface(function=False)
+def item(input: Tensor) -> Any:
+    """The element of a one-element tensor as a Python number."""
+    array = input._array
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    return float(array.item()) if array.dtype.kind == "V" else array.item()
+
+
+@surface(function=False)
+def tolist(input: Tensor) -> Any:
+    """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
+    array = on_cpu(input)
+    return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
+
+
+@surface(function=False, name="numpy")
+def numpy_(input: Tensor, *, force: bool = False) -> Any:
+    """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
+    if input.requires_grad and not force:
+        text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        raise RuntimeError(explained(text, "detach() it", input._node))
+    array = input._array
+    if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
+        return array
+    if input.is_cuda and not force:
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if input.dtype is dtypes.bfloat16 and not force:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return on_cpu(input)
+
+
+@briefly
+def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = numpy_(self)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _bool(self: Tensor) -> bool:
+    size = self._array.size
+    if size == 1:
+        return bool(self._array.reshape(()))
+    if size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+
+def _one(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    if self.requires_grad:
+        warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+            "tensor.detach() first.",
+        )
+    return item(self)
+
+
+def _int(self: Tensor) -> int:
+    try:
+        return int(_real(self, "int64_t"))
+    except Exception as error:
+        raise brief(error) or error from None
+
+
+def _float(self: Tensor) -> float:
+    try:
+        return float(_real(self, "double"))
+    except Exception as error:
+        raise brief(error) or error from None
+
+
+def _real(self: Tensor, name: str) -> Any:
+    value = _one(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        return value.real
+    return value
+
+
+def _complex(self: Tensor) -> complex:
+    try:
+        return complex(_one(self))
+    except Exception as error:
+        raise brief(error) or error from None
+
+
+def _index(self: Tensor) -> int:
+    if self._array.size != 1 or self._array.dtype.kind not in "biu":
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def _len(self: Tensor) -> int:
+    if self._array.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return int(self._array.shape[0])
+
+
+def _iter(self: Tensor) -> Any:
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def _delete(self: Tensor, index: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self if self._array.ndim == 0 else self.flip(0)
+
+
+@briefly
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, Tensor):
+        return bool(element.eq(self).any())
+    if isinstance(element, (int, float, complex)):
+        return bool(self.eq(element).any())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
+
+
+def _node_name(x: Tensor) -> str | None:
+    """The name of the node; of a view whose graph is refused, PyTorch prints ``Invalid`` where reading it would raise."""
+    try:
+        node = x.grad_fn
+    except RuntimeError:
+        return "Invalid"
+    return None if node is None else node.__class__.__name__
+
+
+def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
+    """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
+    place = x.device
+    return formatting.tensor_text(
+        on_cpu(x),
+        dtype=repr(x.dtype),
+        default_dtype=repr(dtypes.default.floating),
+        default_complex=repr(dtypes.default.complex),
+        device=None if place.type == "cpu" else str(place),
+        requires_grad=x.requires_grad,
+        grad_fn=_node_name(x),
+        prefix=prefix,
+        contents=contents,
+        more=more,
+    )
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    if self.__class__ in OURS:
+        return text_of(self, contents=tensor_contents)
+    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
+    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self._array.ndim == 0 and self.__class__ is Tensor:
+        return format(item(self), spec)
+    return object.__format__(self, spec)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+            + explained("", "copy x.detach().clone()", self._node, "The tensor is")
+        )
+    copied = _like(self, _copied(self._array, memo))
+    copied.requires_grad_(self.requires_grad)
+    memo[id(self)] = copied
+    if self._grad is not None:
+        copied._grad = _copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        copied.__dict__.update(_copy.deepcopy(self.__dict__, memo))
+    return copied
+
+
+def _copied(array: Any, memo: dict[Any, Any]) -> Any:
+    """A copy of ``array`` with the whole memory in which it lies, once for all that share it."""
+    memory = memory_of(array)
+    key = "memory", id(memory)
+    if key not in memo:
+        memo[key] = devices.module_of(memory).array(memory, order="K")
+    copied = memo[key]
+    if array is memory:
+        return copied
+    flat = copied.ravel(order="K").view(array.dtype)
+    start = (address(array) - address(memory)) // array.itemsize
+    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
+
+
+def _like(x: Tensor, array: Any) -> Tensor:
+    out = wrap(array)
+    if x.__class__ is Tensor:
+        return out
+    made: Tensor = object.__new__(x.__class__)
+    made._array, made._cell, made._node, made._view, made._grad = out._array, out._cell, None, None, None
+    return made
+
+
+@surface(function=False)
+def as_subclass(input: Tensor, cls: Any) -> Tensor:
+    """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor."
+        )
+    shown = LEVEL[Tensor].alias(input)
+    out: Tensor = object.__new__(cls)
+    out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None
+    out._view = shown._view
+    if shown._view is not None:
+        out._made, out._seen = shown._made, shown._seen
+    return out
+
+
+def _shallow(self: Tensor) -> Tensor:
+    with torch_function.switched(torch_function.MODES):  # before it has its attributes
+        out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
+    out.__dict__.update(self.__dict__)
+    return out
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
+    """A tensor from what a pickle holds."""
+    made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
+    if place != "cpu" and devices.gpu_count():
+        made._array = devices.move(made._array, devices.device(place))
+    with torch_function.switched(torch_function.MODES):
+        made.requires_grad_(requires_grad)
+    made.__dict__.update(attributes)
+    return made
+
+
+def _reduce(self: Tensor, protocol: int) -> Any:
+    return rebuild, (
+        None if self.__class__ is Tensor else self.__class__,
+        on_cpu(self),
+        self.requires_grad,
+        self.__dict__,
+        str(self.device),
+    )
+
+
+@surface()
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element of the tensor is not zero."""
+    if input._array.size != 1:
+        what = "no values" if input._array.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(input)
+
+
+@surface()
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return int(input._array.size)
+
+
+@surface(method=False)
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the elements are floating-point numbers."""
+    return input.is_floating_point()
+
+
+@surface(method=False)
+def is_complex(input: Tensor) -> bool:
+    """Whether the elements are complex numbers."""
+    return input.is_complex()
+
+
+@surface(method=False)
+def typename(obj: Any) -> str:
+    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like, of a class or a function its own."""
+    if isinstance(obj, Tensor):
+        return type_name(obj)
+    named: Any = obj if hasattr(obj, "__qualname__") else obj.__class__
+    module = torch_name(getattr(named, "__module__", "") or "")
+    return str(named.__qualname__) if module in ("", "builtins") else f"{module}.{named.__qualname__}"
+
+
+@surface(method=False)
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+DUNDERS: dict[str, Any] = {
+    "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
+    "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
+    "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,
+    "__reduce_ex__": _reduce, "__delitem__": _delete,
+}  # fmt: skip
+for _name, _function in DUNDERS.items():
+    _function.__qualname__ = f"Tensor.{_name}"
+    surface(function=False, name=_name)(_function)

@@ -1,0 +1,447 @@
+"""Creating tensors from a rule: filled, ranges, like others. (From data: ``operations/creation/from_data.py``.)"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...compat.type_names import kind_of
+from ...core import devices, dtypes
+from ...core.dtypes import dtype
+from ...core.size import Size
+from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
+from ...dispatch.declare import surface
+from ...dispatch.promotion import PLAIN, common_dtype, storable
+from ...dispatch.transform_tensor import spread_as
+from ...kernels.numba_dispatch import LARGE
+from ...kernels.numba_dispatch import fill as fill_large
+from ..engine_ops import as_strided_of
+
+
+def made(array: Any, requires_grad: bool = False) -> Tensor:
+    """A fresh leaf of ``array``."""
+    if requires_grad is False:
+        return wrap(array)
+    if requires_grad is not True:
+        raise TypeError("requires_grad must be a bool")
+    return graded_leaf(array)
+
+
+def place_of(device: Any) -> Any:
+    """The array module for a device."""
+    if device is None and devices.get_default_device() is devices.CPU:
+        return numpy
+    return devices.module_for(devices.as_device(device))
+
+
+def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
+    if len(given) == 1:
+        (size,) = given
+        if size.__class__ is tuple or size.__class__ is Size:
+            given = size
+    elif not given:
+        return None
+    for each in given:
+        if each.__class__ is not int or each < 0:
+            return None
+    return None if devices.asked and devices.get_default_device() is not devices.CPU else given
+
+
+def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """A shape given as ints, as one sequence of ints, or by the name ``size``."""
+    for each in size:
+        if each.__class__ is not int or each < 0:
+            break
+    else:
+        if size:
+            return size
+    if not size:
+        size = (named,)  # and None, where nothing was given at all, is no shape
+    if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
+        size = tuple(size[0])
+    if size and isinstance(size[0], bool):
+        raise TypeError("a size must be an int, not a bool")
+    for position, each in enumerate(size):
+        if not hasattr(each, "__index__"):
+            raise _no_size(name, position, each)
+    found = tuple([int(each.__index__()) for each in size])
+    if found and min(found) < 0:
+        if name == "zeros":
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(found)}: {list(found)}")
+    if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
+    return found
+
+
+def _no_size(name: str, position: int, value: Any) -> TypeError:
+    if not position:
+        what = f"(position 1) must be tuple of ints, but found element of type {kind_of(value)} at pos 0"
+    else:
+        what = f"failed to unpack the object at pos {position + 1} with error"
+        what += f' "type must be tuple of ints,but got {kind_of(value)}"'
+    return TypeError(f"{name}(): argument 'size' {what}")
+
+
+def _first_negative(sizes: tuple[int, ...]) -> int:
+    return next(each for each in sizes if each < 0)
+
+
+def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
+    if value is None:
+        return (default or dtypes.default.floating).numpy
+    if value.__class__ is dtype:
+        return value.numpy
+    if not isinstance(value, dtype) and value not in (float, int, bool, complex):
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(value).__name__}")
+    return dtypes.as_dtype(value).numpy
+
+
+def number_of(value: Any) -> Any:
+    """A number that may be given as a 0-d tensor or as one of NumPy's."""
+    return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
+
+
+# -- Filled ----------------------------------------------------------------------------------------------------------
+
+
+def _filled(
+    name: str, size: tuple[int, ...], fill: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
+        raise TypeError("a layout must be a torch.layout")
+    kind = dtype_of(name, dtype)
+    np = place_of(device)
+    if fill.__class__ is int and fill == 0:
+        array = np.zeros(size, kind)
+    else:
+        array = np.empty(size, kind)
+        value = fill if storable(fill, kind) else dtypes.converted(fill, kind).item()
+        if array.size < LARGE:
+            array.fill(value)
+        else:
+            fill_large(array, value)
+    return wrap(array) if requires_grad is False else made(array, requires_grad)
+
+
+def _commonly_filled(fill: int | None) -> Any:
+    """What ``zeros``, ``ones`` or ``empty`` comes to in the common way."""
+
+    def common(given: tuple[Any, ...]) -> Any:
+        size = plain_size(given)
+        if size is None:
+            return None
+        if fill == 0:
+            return numpy.zeros(size, dtypes.default.floating.numpy)
+        array = numpy.empty(size, dtypes.default.floating.numpy)
+        if fill is not None:
+            if array.size >= LARGE:
+                return None
+            array.fill(fill)
+        return array
+
+    return common
+
+
+@surface(method=False, common=_commonly_filled(0))
+def zeros(
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Zeros of the given shape (ints, or one sequence).
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
+
+
+@surface(method=False, common=_commonly_filled(1))
+def ones(
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Ones of the given shape (ints, or one sequence).
+
+    >>> import retrograd as torch
+    >>> torch.ones(2, 3)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
+    return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
+
+
+@surface(method=False, common=_commonly_filled(None))
+def empty(
+    *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of the given shape whose elements are whatever the memory held."""
+    sizes = sizes_of("empty", shape, size)
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    return made(_blank(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
+
+
+def _blank(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
+    """An empty array in an order of memory."""
+    if order in (channels_last, channels_last_3d):
+        rank = 4 if order is channels_last else 5
+        if len(sizes) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {order.name} format")
+        return np.moveaxis(np.empty((sizes[0], *sizes[2:], sizes[1]), kind), -1, 1)
+    if order is not None and not isinstance(order, layout):
+        raise TypeError("a memory format must be a torch.memory_format")
+    return np.empty(sizes, kind)
+
+
+@surface(method=False)
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An empty tensor with the given strides (in elements)."""
+    kind = dtype_of("empty_strided", dtype)
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
+    if any(each < 0 for each in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(size)}: {list(size)}")
+    if any(each < 0 for each in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    memory = place_of(device).empty(reach, kind)
+    strides = tuple(each * kind.itemsize for each in stride)
+    return made(as_strided_of(place_of(device))(memory, tuple(size), strides), requires_grad)
+
+
+@surface(method=False)
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An empty tensor without gaps whose dimensions follow each other in memory in the order ``physical_layout``.
+
+    >>> import retrograd as torch
+    >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    shape, order = sizes_of("empty_permuted", (size,)), tuple(physical_layout)
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for index, axis in enumerate(order):
+        if not 0 <= axis < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {index})."
+                "  NB: negative dims not currently supported; file an issue if you want it."
+            )
+        if axis in order[:index]:
+            raise RuntimeError("Duplicate dim not allowed")
+    np = place_of(device)
+    array = np.empty(tuple(shape[axis] for axis in order), dtype_of("empty_permuted", dtype))
+    return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
+
+
+def _commonly_full(size: Any, fill_value: Any) -> Any:
+    kind = FILLED.get(fill_value.__class__)
+    shape = None if kind is None else plain_size((size,))
+    if shape is None or math.prod(shape) >= LARGE:
+        return None
+    array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
+    array.fill(fill_value)
+    return array
+
+
+#: The dtypes of new tensors by what they are filled with.
+FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
+
+
+@surface(method=False, common=_commonly_full)
+def full(
+    size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of shape ``size`` in which every element is ``fill_value``, which decides the dtype if none is given.
+
+    Raises RuntimeError if the dtype can not hold the value.
+    """
+    value = number_of(fill_value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
+    if not isinstance(value, (int, float, complex)):
+        raise TypeError("a tensor is filled with a number")
+    kind = dtypes.of_number(value) if dtype is None else dtype
+    return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
+
+
+@surface(method=False)
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
+    return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
+
+
+def _common_eye(n: Any, m: Any) -> Any:
+    """What :func:`eye` comes to for whole numbers."""
+    size = plain_size((n, n if m is None else m))
+    if size is None or not all(size):
+        return None
+    found = numpy.zeros(size, dtypes.default.floating.numpy)
+    columns = size[1]
+    found.reshape(-1)[: columns * columns : columns + 1] = 1
+    return found
+
+
+@surface(method=False, common=_common_eye)
+def eye(
+    n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The n × m identity matrix (``m`` is ``n`` by default).
+
+    >>> import retrograd as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    for name, value in (("n", n), ("m", m)):
+        if value is not None and value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    return made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad)
+
+
+# -- Like another ----------------------------------------------------------------------------------------------------
+
+
+def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
+    kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
+    np = devices.module_of(input._array) if device is None else devices.module_for(devices.as_device(device))
+    return np, kind, memory_format
+
+
+def alike(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
+    """An empty array of the shape of ``input``, in an order of memory; by default in that of ``input`` if it is dense."""
+    array = input._array
+    if order not in (None, preserve_format):
+        return _blank(np, array.shape, kind, order)
+    if not array.flags.c_contiguous and 0 not in array.strides:
+        return np.empty_like(array, dtype=kind, order="K")
+    return np.empty(array.shape, kind)
+
+
+def _like_function(name: str, fill: Any, doc: str) -> Any:
+    def create_like(
+        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        pin_memory: bool = False, memory_format: Any = preserve_format,
+    ) -> Tensor:  # fmt: skip
+        np, kind, order = _like(name, input, dtype, device, memory_format)
+        array = alike(np, input, kind, order)
+        if fill is not None:
+            array.fill(fill)
+        return spread_as(input, made(array, requires_grad))
+
+    def common(input: Any) -> Any:
+        kind: Any = input.__class__
+        if kind not in PLAIN:
+            return None
+        array = input._array
+        if array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+            return None
+        if fill == 0:
+            return numpy.zeros(array.shape, array.dtype)
+        array = numpy.empty(array.shape, array.dtype)
+        if fill is not None:
+            array.fill(fill)
+        return array
+
+    create_like.__name__ = create_like.__qualname__ = name
+    create_like.__doc__ = doc
+    return surface(method=False, name=name, common=common)(create_like)
+
+
+zeros_like = _like_function("zeros_like", 0, "Zeros with the shape, dtype and device of ``input``.")
+ones_like = _like_function("ones_like", 1, "Ones with the shape, dtype and device of ``input``.")
+empty_like = _like_function("empty_like", None, "An empty tensor with the shape, dtype and device of ``input``.")
+
+
+@surface(method=False)
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
+) -> Tensor:  # fmt: skip
+    """A tensor like ``input`` in which every element is ``fill_value``."""
+    np, kind, order = _like("full_like", input, dtype, device, memory_format)
+    array, value = alike(np, input, kind, order), number_of(fill_value)
+    array[...] = value if storable(value, kind) else dtypes.converted(value, kind)
+    return spread_as(input, made(array, requires_grad))
+
+
+def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+    return {"dtype": input.dtype if dtype is None else dtype, "device": input.device if device is None else device}
+
+
+def _new(create: Any, doc: str) -> None:
+    fill = {"zeros": 0, "ones": 1}.get(create.__name__)
+
+    def new(
+        input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+        requires_grad: bool = False, pin_memory: bool = False,
+    ) -> Tensor:  # fmt: skip
+        sizes, place = sizes_of(new.__name__, shape, size), input.device if device is None else device
+        kind = dtypes.of(input._array.dtype) if dtype is None else dtype
+        if fill is None:
+            found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
+        else:
+            found = _filled(new.__name__, sizes, fill, kind, layout, place, requires_grad)
+        return spread_as(input, found)
+
+    new.__name__ = new.__qualname__ = f"new_{create.__name__}"
+    new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
+    surface(function=False, name=new.__name__)(new)
+
+
+for _create, _doc in ((zeros, "Zeros"), (ones, "Ones"), (empty, "An empty tensor")):
+    _new(_create, _doc)
+
+
+@surface(function=False)
+def new_full(
+    input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
+    return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
+
+
+@surface(function=False)
+def new_empty_strided(
+    input: Tensor, size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """An empty tensor with the given strides and the dtype and device of this tensor."""
+    return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
+
+
+@surface(method=False)
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype of arithmetic between two operands, tensors or numbers.
+
+    >>> import retrograd as torch
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """
+    operands = tensor1, tensor2
+    if not all(isinstance(each, (Tensor, int, float, complex, numpy.generic)) for each in operands):
+        raise TypeError("only tensors and numbers have a dtype")
+    return common_dtype(operands)

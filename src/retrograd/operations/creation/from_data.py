@@ -1,0 +1,417 @@
+"""Tensors from what the user has: numbers, nested sequences, NumPy arrays, buffers, other tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ...compat.type_names import kind_of
+from ...core import devices, dtypes
+from ...core.dtypes import dtype
+from ...core.tensor import Tensor, strided, wrap
+from ...dispatch.declare import surface
+from ...runtime.user_frame import warn
+from .conversion import to
+from .factory import dtype_of, made, place_of
+
+
+@surface(method=False)
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A tensor with a copy of ``data``: numbers, nested sequences, NumPy arrays or tensors.
+
+    The dtype is that of the data: bool, int64, the default float or complex dtype; of arrays their own. Numbers that a
+    ``dtype`` given can not hold are refused.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> torch.tensor(2.5, requires_grad=True)
+    tensor(2.5000, requires_grad=True)
+    """
+    kind = data.__class__
+    if dtype is None and device is None and (kind is float or kind is list):  # the common case first
+        array = _of_plain_numbers(data, kind)
+        if array is not None and place_of(None) is numpy:
+            return made(array, requires_grad)
+    if isinstance(data, Tensor):
+        _warn_of_copy("torch.tensor")
+    array = array_of(data, None if dtype is None else dtypes.of(dtype_of("tensor", dtype)))
+    place = devices.as_device(device) if device is not None else _own_place(data)
+    return made(devices.move(array, place), requires_grad)
+
+
+def _warn_of_copy(name: str) -> None:
+    warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
+    )
+
+
+def _own_place(data: Any) -> Any:
+    return data.device if isinstance(data, Tensor) else devices.get_default_device()
+
+
+@surface(function=False)
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of ``data`` with the dtype and device of this tensor."""
+    if isinstance(data, Tensor):
+        _warn_of_copy("tensor.new_tensor")
+    array = array_of(data, input.dtype if dtype is None else dtypes.of(dtype_of("new_tensor", dtype)))
+    place = input.device if device is None else devices.as_device(device)
+    return made(devices.move(array, place), requires_grad)
+
+
+_FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
+
+
+def _of_plain_numbers(data: Any, kind: Any) -> Any:
+    """The array of a float, a list of nothing but floats or nothing but ints, or of such lists of one length; or None."""
+    kinds: Any = _FLOATS if kind is float else set(map(type, data))
+    if kinds == _LISTS and len(set(map(len, data))) == 1:
+        kinds = {type(each) for row in data for each in row}
+    if kinds == _FLOATS:
+        return numpy.array(data, dtypes.default.floating.numpy)
+    try:
+        return numpy.array(data, numpy.int64) if kinds == _INTEGERS else None
+    except OverflowError:
+        return None
+
+
+# -- Arrays of data --------------------------------------------------------------------------------------------------
+
+
+def array_of(data: Any, target: dtype | None) -> Any:
+    """A fresh array of what a user gives as data."""
+    if isinstance(data, Tensor):
+        array = data._array
+        return array.astype(target.numpy) if target else array.copy("K")
+    if isinstance(data, (numpy.ndarray, numpy.generic)):
+        array = numpy.asarray(data)
+        _check_array(array)
+        return _converted(array, target) if target else array.copy("K")
+    if isinstance(data, (bool, int, float, complex)):
+        return _of_numbers([data], target or dtypes.of_number(data)).reshape(())
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{kind_of(data)}'")
+    if hasattr(data, "__array__") and not isinstance(data, Sequence):
+        return array_of(numpy.asarray(data), target)
+    if not _is_sequence(data):
+        raise RuntimeError(f"Could not infer dtype of {kind_of(data)}")
+    return _of_sequence(data, target)
+
+
+def _converted(array: Any, target: dtype) -> Any:
+    if array.dtype.kind == "c" and not target.is_complex:
+        array = array.real
+    return array.astype(target.numpy)
+
+
+def _of_sequence(data: Any, target: dtype | None) -> Any:
+    shape, first = [], data
+    while _is_sequence(first):
+        shape.append(len(first))
+        if not shape[-1]:
+            break
+        first = first[0]
+    if isinstance(first, (str, bytes)):
+        raise ValueError(f"too many dimensions '{kind_of(first)}'")
+    if target is None:
+        target = _inferred(data) or dtypes.default.floating
+    if isinstance(data[0] if len(data) else None, numpy.ndarray) and isinstance(data, (list, tuple)):
+        warn(
+            "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
+            "a single numpy.ndarray with numpy.array() before converting to a tensor.",
+        )
+    flat: list[Any] = []
+    _collect(data, shape, 0, flat)
+    return _of_numbers(flat, target).reshape(shape)
+
+
+def _inferred(data: Any) -> dtype | None:
+    """The dtype of nested data: that in which all of it can be held."""
+    found: dtype | None = None
+    if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
+        return dtypes.default.floating if float in map(type, data) else dtypes.int64
+    for each in data:
+        own: dtype | None
+        if isinstance(each, Tensor):
+            own = each.dtype
+        elif isinstance(each, (numpy.ndarray, numpy.generic)):
+            own = dtypes.of(each.dtype)
+        elif isinstance(each, (bool, int, float, complex)):
+            own = dtypes.of_number(each)
+        elif isinstance(each, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{kind_of(each)}'")
+        elif _is_sequence(each):
+            own = _inferred(each)
+        else:
+            raise RuntimeError(f"Could not infer dtype of {kind_of(each)}")
+        if own is not None and own is not found:
+            found = own if found is None else dtypes.promote_types(found, own)
+    return found
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple, range)):
+        return True
+    if isinstance(value, (Tensor, str, bytes, dict)):
+        return False
+    if isinstance(value, numpy.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
+    if not _is_sequence(level):
+        raise TypeError("not a sequence")
+    if len(level) != shape[depth]:
+        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(level)})")
+    if depth == len(shape) - 1:
+        flat.extend(level)
+        return
+    for each in level:
+        _collect(each, shape, depth + 1, flat)
+
+
+def _of_numbers(flat: list[Any], target: dtype) -> Any:
+    """A 1-d array of numbers, of which integers are not taken beyond what ``target`` holds."""
+    quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
+    values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
+    if target.category != dtypes.INTEGER:
+        return numpy.array(values, target.numpy)
+    limits = numpy.iinfo(target.numpy)
+    if values and not (-limits.max if not target.is_signed else limits.min) <= min(values) <= max(values) <= limits.max:
+        if target.itemsize == 8:
+            raise ValueError("Overflow when unpacking long long")
+        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+    return numpy.array(values, numpy.uint64 if target is dtypes.uint64 else numpy.int64).astype(target.numpy)
+
+
+def _number(value: Any, target: dtype) -> Any:
+    """One element as the Python number that ``target`` keeps."""
+    if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
+        if value.__class__ is Tensor and value._array.size != 1:
+            _refuse_several(target)
+        value = value.item()
+    if target.category == dtypes.INTEGER:
+        if isinstance(value, float):
+            if value - value != 0:
+                raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+            return int(value)
+        if not isinstance(value, int):
+            raise TypeError(f"'{kind_of(value)}' object cannot be interpreted as an integer")
+        return int(value)
+    if target is dtypes.bool_:
+        return bool(value)
+    if not isinstance(value, (int, float) if target.is_floating_point else (int, float, complex)):
+        raise TypeError(f"must be real number, not {kind_of(value)}")
+    return value
+
+
+def _refuse_several(target: dtype) -> None:
+    if target.category == dtypes.INTEGER:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    raise ValueError("only one element tensors can be converted to Python scalars")
+
+
+# -- On memory that is there -----------------------------------------------------------------------------------------
+
+
+def _check_array(array: Any) -> None:
+    if array.dtype not in dtypes._BY_NUMPY:
+        if not array.dtype.isnative:
+            raise ValueError(
+                "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+                "is currently not supported."
+            )
+        dtypes.of(array.dtype)
+    if any(step < 0 for step in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
+        )
+    if any(step % array.itemsize for step in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+            "memory."
+        )
+
+
+@surface(method=False)
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor on the memory of a NumPy array: what is written to one shows in the other."""
+    if not isinstance(ndarray, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {kind_of(ndarray)})")
+    _check_array(ndarray)
+    if not ndarray.flags.writeable:
+        warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the "
+            "rest of this program.",
+        )
+    return wrap(numpy.asarray(ndarray))
+
+
+@surface(method=False)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """``data`` as a tensor, without copying where its memory, dtype and device will do."""
+    if isinstance(data, Tensor):
+        return to(data, device, dtype)
+    if isinstance(data, numpy.ndarray):
+        return to(from_numpy(data), device, dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+@surface(method=False)
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
+    """``obj`` as a tensor on the same memory where that is possible: a tensor, an array, an object with a buffer.
+
+    ``copy`` says whether it must (True) or must not (False) be copied.
+    """
+    shared = _shared(obj, dtype)
+    if shared is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
+    place = shared.device if device is None else devices.as_device(device)
+    target = shared.dtype if dtype is None else dtypes.as_dtype(dtype)
+    if copy is False and place.type != shared.device.type:
+        raise ValueError(f"can't alias tensor from device '{shared.device}' to '{place}'.")
+    if copy is False and target is not shared.dtype:
+        names = dtypes.scalar_name(shared.dtype), dtypes.scalar_name(target)
+        raise ValueError(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
+    result = to(shared, place, target)
+    if copy and result is shared:
+        result = shared.clone()
+    if not isinstance(obj, Tensor) or requires_grad is not None:
+        return _required(result, bool(requires_grad))
+    if obj.requires_grad:
+        warn(
+            "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+            "requires_grad=False explicitly to get the old behavior and silence this warning.",
+        )
+    return result
+
+
+def _required(result: Tensor, requires_grad: bool) -> Tensor:
+    if result.requires_grad == requires_grad:
+        return result
+    return made(result._array, True) if requires_grad else result.detach()
+
+
+def _shared(obj: Any, dtype: Any) -> Tensor | None:
+    """A tensor on the memory of ``obj``, if it has one."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, numpy.ndarray):
+        return from_numpy(obj)
+    if isinstance(obj, numpy.generic):
+        return wrap(numpy.asarray(obj))
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        return frombuffer(obj, dtype=dtype or dtypes.default.floating)
+    return None
+
+
+@surface(method=False)
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-d tensor on the memory of an object with the buffer protocol."""
+    kind = dtype_of("frombuffer", dtype)
+    try:
+        memory = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length, size = memory.nbytes, kind.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % size:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+                f"size ({size})"
+            )
+        count = (length - offset) // size
+    elif offset + count * size > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({length} bytes)"
+        )
+    if memory.readonly:
+        warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
+            "to protect its data or make it writable before converting it to a tensor. This type of warning will be "
+            "suppressed for the rest of this program.",
+        )
+    return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
+
+
+class _Holder:
+    """Has a capsule of DLPack, for NumPy, which asks for an object that has one."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Open:
+    """Shows an array's memory as writable: NumPy does not trust capsules of the old kind."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        shown = array.__array_interface__
+        self.__array_interface__ = {**shown, "data": (shown["data"][0], False)}
+
+
+def _writable(array: Any) -> Any:
+    return array if array.flags.writeable else numpy.asarray(_Open(array))
+
+
+@surface(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array (one with ``__dlpack__``), or of a capsule."""
+    if isinstance(ext_tensor, Tensor):
+        found = ext_tensor.detach()
+    elif hasattr(ext_tensor, "__dlpack__"):
+        found = wrap(_writable(numpy.from_dlpack(ext_tensor)))
+    elif type(ext_tensor).__name__ == "PyCapsule" and "used_" not in repr(ext_tensor):
+        found = wrap(_writable(numpy.from_dlpack(_Holder(ext_tensor))))
+    else:
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+            "have already constructed a tensor from it once."
+        )
+    return to(found.clone() if copy else found, device)
+
+
+@surface(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
+    device: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A 1-d tensor of ``size`` elements on a file; ``shared``: what is written to the tensor is written to the file."""
+    kind = dtype_of("from_file", dtype)
+    if shared:
+        with open(filename, "ab") as file:  # as long as it has to be
+            file.truncate(max(file.tell(), (size or 0) * kind.itemsize))
+    return wrap(numpy.asarray(numpy.memmap(filename, kind, "r+" if shared else "c", shape=(size or 0,))))

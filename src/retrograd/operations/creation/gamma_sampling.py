@@ -1,0 +1,79 @@
+"""Random numbers that move with their parameters: gamma and Dirichlet. Only ``retrograd.distributions`` uses them, and
+loads this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, pointwise
+from ...kernels import gamma_sampling as draws
+from ..rule_helpers import not_implemented
+from .random import default_generator
+
+
+def _check(name: str, alpha: Any) -> None:
+    if alpha.dtype.kind != "f" or alpha.dtype.itemsize < 4:
+        raise dtypes.unsupported(name, alpha.dtype)
+
+
+def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
+    """What ``draw`` draws on the CPU, whose generator it is."""
+    return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
+
+
+@pointwise(
+    not_implemented("_standard_gamma_grad"), not_implemented("_standard_gamma_grad"),
+    backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
+)  # fmt: skip
+def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
+    """By how much the draw ``output`` of a gamma distribution moves with its shape ``self``."""
+    return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
+
+
+@op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
+def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """Gamma numbers of rate 1."""
+    _check("gamma_cpu", self)
+    return _drawn(np, draws.standard_gamma, stream, self)
+
+
+standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamma_grad(self, out))
+
+
+@op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
+def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
+    """By how much the draws ``x`` of a Dirichlet distribution move with ``alpha``, divided by ``1 - x``."""
+    return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
+
+
+dirichlet_grad.derivative(x=not_implemented("_dirichlet_grad"), alpha=not_implemented("_dirichlet_grad"))
+
+
+def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
+    return F.dirichlet_grad(out, self) * (g - F.sum_dim(out * g, (-1,), True))
+
+
+@op(name="dirichlet_block", backward="_DirichletBackward", function=False, method=False)
+def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """Numbers that add up to one along the last dimension."""
+    _check("dirichlet", self)
+    return _drawn(np, draws.dirichlet, stream, self)
+
+
+dirichlet_block.derivative(self=_dirichlet_rule)
+
+
+def standard_gamma(concentration: Tensor) -> Tensor:
+    """Gamma numbers of rate 1, one for each element; gradients go back to ``concentration``."""
+    return standard_gamma_block(concentration, default_generator._stream)
+
+
+def sample_dirichlet(concentration: Tensor) -> Tensor:
+    """A draw of the Dirichlet distribution for each last dimension; gradients go back to ``concentration``."""
+    return dirichlet_block(concentration, default_generator._stream)
+
+
+__all__ = ["sample_dirichlet", "standard_gamma"]

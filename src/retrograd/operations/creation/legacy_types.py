@@ -1,0 +1,144 @@
+"""PyTorch's old types of tensors, each for a dtype and a device: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...compat.type_names import kind_of
+from ...core import devices, dtypes
+from ...core.dtypes import dtype
+from ...core.size import Size
+from ...core.tensor import Tensor, new, wrap
+from ...dispatch.declare import surface
+from ...runtime.user_frame import briefly, warn
+from ..shape.views import alias
+from .conversion import OLD_TYPES, to
+from .factory import sizes_of
+from .from_data import array_of
+
+
+@surface(function=False, name="new")
+def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """PyTorch's old constructor for a tensor of this one's type."""
+    return _old(input.dtype, args)
+
+
+# -- The old constructors --------------------------------------------------------------------------------------------
+
+
+def _old(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
+    """``FloatTensor(2, 3)``: of that shape, uninitialised; ``FloatTensor([1, 2])``: of that data; or another tensor."""
+    if not args:
+        return wrap(numpy.empty(0, kind.numpy))
+    first = args[0]
+    if isinstance(first, Tensor) and len(args) == 1:
+        if first.dtype is not kind and not any_dtype:
+            raise TypeError(f"expected {_options(kind)} (got {_options(first.dtype)})")
+        return alias(first)
+    if _is_count(first):
+        for position, each in enumerate(args):
+            if not _is_count(each):
+                raise TypeError(
+                    f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error \"type must be "
+                    f'tuple of ints,but got {kind_of(each)}"'
+                )
+        return wrap(numpy.zeros(sizes_of("new", args), kind.numpy))
+    if len(args) > 1:
+        shown = ", ".join(map(kind_of, args))
+        raise TypeError(f"new() received an invalid combination of arguments - got ({shown}), but expected one of:")
+    if isinstance(first, Size):
+        return wrap(numpy.zeros(tuple(first), kind.numpy))
+    if first is None or isinstance(first, (bool, int, float, complex, numpy.generic)):
+        raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
+    return wrap(array_of(first, kind))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, numpy.integer)) and not isinstance(value, bool)
+
+
+def _options(kind: dtype) -> str:
+    """How PyTorch's errors call the old type of a dtype."""
+    return (
+        f"TensorOptions(dtype={dtypes.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
+    device = kwargs.pop("device", None)
+    if "data" in kwargs:
+        args = (kwargs.pop("data"), *args)
+    if kwargs:
+        got = [kind_of(each) for each in args] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({', '.join(got)}{', ' * (not args)}), but expected "
+            "one of:"
+        )
+    if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
+        made: Tensor = args[0].detach()
+    else:
+        made = _old(dtypes.default.floating, args, any_dtype=True)
+    if device is not None:
+        made = to(made, device)
+    if cls is Tensor:
+        return made
+    out: Tensor = new(cls)
+    out._array, out._cell, out._node, out._view, out._grad = made._array, made._cell, None, None, None
+    return out
+
+
+Tensor._construct = staticmethod(_construct)
+
+
+class _OldTypes(type):
+    """So that ``isinstance(x, torch.FloatTensor)`` asks for the dtype: the old types are no classes of their own."""
+
+    element: dtype
+    place: str
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.element and instance.device.type == cls.place
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+def _old_type(name: str, kind: dtype, place: str) -> Any:
+    @briefly
+    def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if cls.place == "cuda":
+            return to(_old(kind, args), "cuda") if devices.cupy() else wrap(None)
+        return _old(kind, args)
+
+    module = "torch" if place == "cpu" else "torch.cuda"
+    doc = f"PyTorch's old constructor of tensors of ``{kind}``: of a shape or of data."
+    return _OldTypes(
+        name,
+        (),
+        {"__new__": construct, "element": kind, "dtype": kind, "place": place, "__module__": module, "__doc__": doc},
+    )
+
+
+NAMES = {
+    "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
+    "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
+    "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8, "BoolTensor": dtypes.bool_,
+    "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
+}  # fmt: skip
+CPU_TYPES = {name: _old_type(name, kind, "cpu") for name, kind in NAMES.items()}
+CUDA_TYPES = {name: _old_type(name, kind, "cuda") for name, kind in NAMES.items()}
+OLD_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
+OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
+
+
+@surface(method=False)
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by an old type or its name."""
+    warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+    )
+    dtypes.set_default_dtype((OLD_TYPES[t] if isinstance(t, str) else t).element)

@@ -1,0 +1,723 @@
+"""Random tensors: PyTorch's numbers for a seed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ...compat.type_names import kind_of
+from ...core import devices, dtypes
+from ...core.dtypes import c_name
+from ...core.saved_tensor_hooks import before_writing
+from ...core.tensor import Tensor, preserve_format, strided, wrap
+from ...core.views import bump
+from ...dispatch.declare import op, surface
+from ...dispatch.generic_path import at_hand, modify
+from ...dispatch.promotion import F32, F64, PLAIN, mismatch
+from ...dispatch.transform_tensor import draw, in_slices, runs, slicing
+from ...kernels import random as draws
+from ...kernels import small_arrays
+from ...runtime.user_frame import briefly
+from ..engine_ops import expand
+from ..indexing.masked_fill import copy_block
+from .factory import alike, dtype_of, made, place_of, plain_size, sizes_of
+
+
+class Generator:
+    """A source of random numbers with a state of its own, as ``torch.Generator``.
+
+    >>> import retrograd as torch
+    >>> g = torch.Generator().manual_seed(0)
+    >>> torch.rand(2, generator=g)
+    tensor([0.4963, 0.7682])
+    """
+
+    __module__ = "torch"
+
+    @briefly
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = devices.as_device(device)
+        self._stream = draws.Stream()
+
+    def __reduce__(self) -> Any:
+        return _generator, (str(self.device), self.__getstate__())
+
+    def __getstate__(self) -> Any:
+        return self.initial_seed(), None, self.get_state()  # as PyTorch's; between them where a GPU's numbers are
+
+    def __setstate__(self, state: Any) -> None:
+        seed, _, numbers = state
+        self.manual_seed(seed).set_state(numbers)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin anew from ``seed``."""
+        if not isinstance(seed, (int, float, numpy.number)):
+            raise RuntimeError(f"manual_seed expected a long, but got {kind_of(seed)}")
+        self._stream.seed_with(int(seed))
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed from which it began."""
+        return self._stream.initial_seed
+
+    def seed(self) -> int:
+        """Begin anew from a seed that cannot be foreseen, and return it."""
+        chosen = int.from_bytes(os.urandom(8)) >> 1
+        self._stream.seed_with(chosen)
+        return chosen
+
+    def get_state(self) -> Tensor:
+        """The state as a ByteTensor, laid out as PyTorch's."""
+        return wrap(self._stream.state())
+
+    @briefly
+    def set_state(self, new_state: Tensor) -> None:
+        """Go on from a state that :meth:`get_state` gave."""
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {kind_of(new_state)}")
+        if new_state.dtype is not dtypes.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        self._stream.set_state(new_state._array)
+
+    def clone_state(self) -> Generator:
+        """Another generator in the same state."""
+        other = Generator(self.device)
+        other._stream.set_state(self._stream.state())
+        return other
+
+
+def _generator(device: str, state: Any) -> Generator:
+    """A generator from what a pickle holds."""
+    made = Generator(device)
+    made.__setstate__(state)
+    return made
+
+
+default_generator = Generator()
+
+
+def _stream(generator: Generator | None) -> draws.Stream:
+    return (default_generator if generator is None else generator)._stream
+
+
+@surface(method=False)
+def manual_seed(seed: int) -> Generator:
+    """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
+    return default_generator.manual_seed(int(seed))
+
+
+@surface(method=False)
+def seed() -> int:
+    """Begin the default generator anew from a seed that cannot be foreseen, and return it."""
+    return default_generator.seed()
+
+
+@surface(method=False)
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+@surface(method=False)
+def get_rng_state() -> Tensor:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+@surface(method=False)
+def set_rng_state(new_state: Tensor) -> None:
+    """Set the state of the default generator."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
+    """Put the default generator back, after the block, to where it was before."""
+    before = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(before)
+
+
+# -- Creating --------------------------------------------------------------------------------------------------------
+
+
+def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
+    if in_slices():
+        return draw(sample, shape)
+    array = sample(shape)
+    place = devices.get_default_device() if device is None else devices.as_device(device)
+    if place is devices.CPU and requires_grad is False:
+        return wrap(array)
+    return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
+
+
+def _drawn_like(
+    input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """What ``sample`` draws, in the shape and the order of memory of ``input``."""
+    if in_slices():
+        return draw(sample, input._array.shape)
+    found = _ordered(input, kind, order, sample, serial)
+    return _drawn(lambda shape: found, found.shape, device or input.device, requires_grad)
+
+
+def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
+    def common(given: tuple[Any, ...]) -> Any:
+        size = plain_size(given)
+        return (
+            None if size is None or runs() else sample(default_generator._stream, size, dtypes.default.floating.numpy)
+        )
+
+    def common_like(input: Any) -> Any:
+        kind: Any = input.__class__
+        if kind not in PLAIN or runs() or input._array.__class__ is not numpy.ndarray:
+            return None
+        array = input._array
+        plain = array.dtype is F32 and array.flags.c_contiguous
+        return sample(default_generator._stream, array.shape, F32) if plain else None
+
+    def create(
+        *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
+        layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    ) -> Tensor:  # fmt: skip
+        kind = dtypes.default.floating.numpy if dtype is None else dtype_of(name, dtype)
+        if dtype is not None:
+            _check_floating(name, kind)
+        stream = _stream(generator)
+        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad)
+
+    def create_like(
+        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
+    ) -> Tensor:  # fmt: skip
+        kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
+        _check_floating(name, kind)
+        stream = _stream(generator)
+        return _drawn_like(
+            input,
+            kind,
+            memory_format,
+            lambda shape, **how: sample(stream, shape, kind, **how),
+            serial,
+            device,
+            requires_grad,
+        )
+
+    for made_, title, text, quick in (
+        (create, name, f"{doc} of shape ``size`` (ints or one sequence).", common),
+        (create_like, f"{name}_like", f"{doc}, in the shape of ``input``.", common_like),
+    ):
+        made_.__name__ = made_.__qualname__ = title
+        made_.__doc__ = text
+        surface(method=False, name=title, common=quick)(made_)
+
+
+def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
+    """What ``sample`` draws for the shape of ``like``, in that tensor's order of memory; ``serial``: how, out of order."""
+    array = alike(numpy, like, kind, memory_format)
+    order = by_memory(array)
+    if array.flags.c_contiguous:
+        return sample(array.shape)
+    array.transpose(order)[...] = sample(tuple(array.shape[axis] for axis in order), **serial)
+    return array
+
+
+def by_memory(array: Any) -> list[int]:
+    """The dimensions of an array, the slowest in memory first."""
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
+def _check_floating(name: str, kind: Any) -> None:
+    if kind.kind in "biu":
+        what = "normal_kernel_cpu" if name == "randn" else "check_uniform_bounds"
+        raise dtypes.unsupported(what, kind)
+
+
+_sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
+_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
+
+
+def _common_integers(given: tuple[Any, ...]) -> Any:
+    """What :func:`randint` comes to for int64 whose bounds are small."""
+    if len(given) == 2:
+        low, high, size = 0, *given
+    elif len(given) == 3:
+        low, high, size = given
+    else:
+        return None
+    size = None if size.__class__ is not tuple or runs() else plain_size((size,))
+    if size is None or low.__class__ is not int or high.__class__ is not int or not 0 <= low < high < 2**28:
+        return None
+    return draws.integers(default_generator._stream, size, draws.I64, low, high)
+
+
+@surface(method=False, common=_common_integers)
+def randint(
+    *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
+    out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Random integers from ``low`` (0 if left out) to below ``high``: ``randint(high, size)``, ``randint(low, high, size)``."""
+    bounds = list(given)
+    if size is None and bounds:
+        size = bounds.pop()
+    if high is None and bounds:
+        high = bounds.pop()
+    if bounds:
+        (low,) = bounds
+    low, high = (each.__index__() for each in (0 if low is None else low, high))
+    if hasattr(size, "__index__"):
+        raise TypeError("a size is a sequence of ints")
+    kind = dtype_of("randint", dtype, dtypes.int64)
+    shape = sizes_of("randint", (size,))
+    if kind.kind == "c":
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    _check_span(low, high, dtypes.of(kind))
+    stream = _stream(generator)
+    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad)
+
+
+def _check_span(low: int, high: int, dtype: Any) -> None:
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    least, greatest = draws.bounds(dtype.numpy)
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not least <= bound <= greatest:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+
+
+@surface(method=False)
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = preserve_format,
+) -> Tensor:  # fmt: skip
+    """Random integers in the shape of ``input``."""
+    if high is None:
+        low, high = 0, low
+    kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
+    _check_span(low, high, dtypes.of(kind))
+    stream = _stream(None)
+    return _drawn_like(
+        input,
+        kind,
+        memory_format,
+        lambda shape: draws.integers(stream, shape, kind, low, high),
+        {},
+        device,
+        requires_grad,
+    )
+
+
+def _common_order(n: Any) -> Any:
+    """What :func:`randperm` comes to."""
+    if n.__class__ is not int or n < 0 or runs() or place_of(None) is not numpy:
+        return None
+    return draws.permutation(default_generator._stream, n, draws.I64)
+
+
+@surface(method=False, common=_common_order)
+def randperm(
+    n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The numbers 0 … n-1 in random order."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    kind = dtype_of("randperm", dtype, dtypes.int64)
+    if kind.kind in "cb":
+        raise dtypes.unsupported("randperm", kind)
+    dtypes.converted(n, kind)
+    stream = _stream(generator)
+
+    def permutations(shape: tuple[int, ...]) -> Any:
+        count = math.prod(shape[:-1])
+        return numpy.stack([draws.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
+
+    return _drawn(permutations, (n,), device, requires_grad)
+
+
+def _scaled_noise(number: int) -> Any:
+    """``noise * std + mean``, from which nothing comes back; PyTorch numbers it by which of the two are tensors."""
+
+    def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
+        """``noise * std + mean``."""
+        return np.add(noise * std, mean)
+
+    block = op(name=f"scaled_noise_{number}", function=False, method=False,
+               backward=f"NormalBackward{number}")(scaled_noise)  # fmt: skip
+    block.derivative(mean=lambda F, g: F.zeros_as(g), std=lambda F, g: F.zeros_as(g))
+    return block
+
+
+_SCALED = {number: _scaled_noise(number) for number in (1, 2, 3)}
+
+
+@surface(method=False)
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
+    dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Normal random numbers of the given means and standard deviations: tensors, or numbers with a ``size``."""
+    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
+    if not tensors:
+        if size is None:
+            raise TypeError("normal() of numbers needs a size")
+        _check_std(std)
+        kind = dtype_of("normal", dtype)
+        shape = sizes_of("normal", (size,))
+        stream = _stream(generator)
+        return _drawn(
+            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
+        )
+    if isinstance(std, Tensor) and bool((std._array < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    if not isinstance(std, Tensor):
+        _check_std(std)
+    kind = tensors[0]._array.dtype
+    if kind.kind not in "fVc":
+        raise dtypes.unsupported("normal_kernel_cpu", kind)
+    shapes, stream = [each._array.shape for each in tensors], _stream(generator)
+    if shapes[0] == shapes[-1]:
+        shape = shapes[0]
+    else:
+        error = mismatch(shapes[0], shapes[-1])
+        if error is not None:
+            raise error
+        shape = numpy.broadcast_shapes(*shapes)
+    if in_slices():
+        return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
+    noise = draws.normal(stream, shape, kind)
+    operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
+    block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
+    return block(*operands, noise)
+
+
+def _check_std(std: float) -> None:
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
+def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """1 with the probability that the element says."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
+    if not small_arrays.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+            "please report an enhancement request to PyTorch.)"
+        )
+    return draws.bernoulli(stream, self.shape, self.dtype, self)
+
+
+bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@surface()
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """1 with the probability that each element says (or with ``p``), else 0."""
+    if p is not None:
+        return input.clone().detach().bernoulli_(p, generator=generator)
+    return bernoulli_block(input, _stream(generator))
+
+
+@op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
+def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
+    """Counts of the mean that the element says."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("poisson_cpu", self.dtype)
+    if np.any(self < 0):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return draws.poisson(stream, self)
+
+
+poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@surface(method=False)
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Counts of the mean that each element says."""
+    return poisson_block(input, _stream(generator))
+
+
+@op(name="binomial_block", function=False, method=False, differentiable=0)
+def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
+    """How many trials succeed."""
+    return draws.binomial(stream, count, prob)
+
+
+@surface(method=False)
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of ``count`` trials succeed that have the chance ``prob``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
+    tensor([0., 5.])
+    """
+    for name, each in (("count", count), ("prob", prob)):
+        if each.dtype.category != dtypes.FLOATING:
+            shown = dtypes.scalar_name(each.dtype)
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {shown}")
+    if count.dtype is not prob.dtype:
+        found, expected = (dtypes.scalar_name(each.dtype) for each in (prob, count))
+        raise RuntimeError(f"Found dtype {found} but expected {expected}")
+    if count.dtype.numpy in dtypes.SHORT:
+        raise dtypes.unsupported("binomial_cpu", count.dtype.numpy)
+    error = mismatch(count._array.shape, prob._array.shape)
+    if error is not None:
+        raise error
+    return binomial_block(count, prob, _stream(generator))
+
+
+@op(name="multinomial_block", function=False, method=False, differentiable=0)
+def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
+    """Indices drawn by weights, from each row."""
+    rows = self.reshape(-1, self.shape[-1])
+    return draws.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
+
+
+@surface()
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Indices drawn by weights: ``num_samples`` from each row of ``input``, with or without replacement."""
+    weights = input._array
+    if weights.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if weights.dtype.kind not in "fV":
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {dtypes.scalar_name(input.dtype)}"
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if weights.ndim > 1 or not small_arrays.are_weights(weights):
+        if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
+            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+        if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return multinomial_block(input, _stream(generator), num_samples, replacement)
+
+
+# -- In place --------------------------------------------------------------------------------------------------------
+
+
+def _overwriting(node: str) -> Any:
+    def overwrite(np: Any, self: Any, /, values: Any) -> Any:
+        """``values`` in place of what was there: no gradient goes back."""
+        return values
+
+    block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
+    block.derivative(self=lambda F, g: F.zeros_as(g))
+    return block
+
+
+#: By the name of the node, which PyTorch numbers by overload.
+_OVERWRITE = {
+    node: _overwriting(node)
+    for node in (
+        "UniformBackward0", "NormalBackward0", "RandomBackward0", "RandomBackward1", "RandomBackward2",
+        "ExponentialBackward0", "CauchyBackward0", "LogNormalBackward0", "GeometricBackward0", "BernoulliBackward1",
+        "BernoulliBackward2",
+    )
+}  # fmt: skip
+
+
+def _ready(x: Tensor) -> bool:
+    """Whether numbers may be drawn right into the memory of ``x``."""
+    array = x._array
+    if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+        return False
+    if x._node is not None or x._view is not None:
+        return at_hand(x) and array.dtype in (F32, F64) and not runs()
+    return (array.dtype is F32 or array.dtype is F64) and x._count != () and not before_writing and not runs()
+
+
+def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
+    """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
+    if in_slices():
+        return _write_drawn(x, sample)
+    array = x._array
+    if _ready(x):
+        array[...] = sample(array.shape)
+        bump(x)
+        return x
+    order = by_memory(array)
+    dense = array.flags.c_contiguous
+    drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
+    values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
+    return modify(_OVERWRITE[node].op, (x,), (values,))
+
+
+def _write_drawn(x: Tensor, sample: Any) -> Tensor:
+    """Overwrite ``x`` within a transformation."""
+    if not {each for each in runs() if each.differs()} <= slicing(x):
+        raise RuntimeError(
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+            "randomness. If this is necessary for your usage, please file an issue with functorch."
+        )
+    return modify(copy_block.op, (x, draw(sample, x._array.shape)), ())
+
+
+@surface(function=False)
+def uniform_(
+    input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
+) -> Tensor:
+    """Overwrite with uniform numbers in [``from``, ``to``)."""
+    low, high = rest.pop("from", from_), to
+    _check_floating("uniform_", input._array.dtype)
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if low == 0 and high == 1 and _ready(input):
+        array = input._array
+        array[...] = draws.uniform(_stream(generator), array.shape, array.dtype)
+        bump(input)
+        return input
+    least, greatest = draws.bounds(input._array.dtype)
+    for name, bound in (("from", low), ("to", high)):
+        if not least <= bound <= greatest:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
+    return _write(
+        "UniformBackward0", input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high)
+    )
+
+
+@surface(function=False)
+def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite with normal numbers."""
+    if std < 0:
+        _check_std(std)
+    array, stream = input._array, _stream(generator)
+    kind = array.dtype
+    if _ready(input):
+        maker = draws.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
+        if maker is None:
+            array[...] = draws.normal(stream, array.shape, kind, mean, std)
+        else:
+            drawn = stream.numbers(array.size, maker)
+            array[...] = drawn if array.ndim == 1 else drawn.reshape(array.shape)
+        bump(input)
+        return input
+    _check_floating("randn", kind)
+    return _write(
+        "NormalBackward0",
+        input,
+        lambda shape: draws.normal(stream, shape, kind, mean, std),
+        lambda shape: draws.normal(stream, shape, kind, mean, std, blocks=False),
+    )
+
+
+_MISSING: Any = object()
+
+
+@surface(function=False)
+def random_(
+    input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
+) -> Tensor:
+    """Overwrite with whole numbers: over the range of the dtype, below ``to``, or from ``from`` to below ``to``."""
+    low = rest.pop("from", from_)
+    kind, stream = input._array.dtype, _stream(generator)
+    if kind.kind == "c":
+        raise dtypes.unsupported("random_kernel_cpu", kind)
+    if low is _MISSING and to is _MISSING:
+        return _write("RandomBackward2", input, lambda shape: draws.whole_range(stream, shape, kind))
+    node = "RandomBackward1" if to is _MISSING or low is _MISSING else "RandomBackward0"
+    low, high = (0, low) if to is _MISSING else (0 if low is _MISSING else low, to)
+    if high is None:
+        high = draws.top_of(kind) + 1
+    _check_span(low, high, input.dtype)
+    return _write(node, input, lambda shape: draws.integers(stream, shape, kind, low, high))
+
+
+@surface(function=False)
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0."""
+    kind, stream = input._array.dtype, _stream(generator)
+    if kind.kind == "c":
+        raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
+    if isinstance(p, Tensor):
+        chances = expand(p, input._array.shape)._array
+        return _write(
+            "BernoulliBackward1", input,
+            lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),
+        )  # fmt: skip
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    return _write("BernoulliBackward2", input, lambda shape: draws.bernoulli(stream, shape, kind, p))
+
+
+def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
+    node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
+
+    def fill(input: Tensor, *args: float, generator: Generator | None = None, **kwargs: float) -> Tensor:
+        values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+        problem = check(**values)
+        if problem:
+            raise RuntimeError(problem)
+        if input._array.dtype.kind not in "fV":
+            refuse(input.dtype)
+        chosen = list(values.values())
+        return _write(node, input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *chosen))
+
+    fill.__name__ = fill.__qualname__ = name
+    fill.__doc__ = f"Overwrite with {doc}."
+    surface(function=False, name=name)(fill)
+
+
+def _continuous(name: str, shown: Any) -> Any:
+    """Refuses what is not floating for a continuous distribution."""
+
+    def refuse(dtype: Any) -> None:
+        raise RuntimeError(
+            f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {shown(dtype)}"
+        )
+
+    return refuse
+
+
+def _no_kernel(name: str, kinds: str) -> Any:
+    """Refuses kinds of numbers for which PyTorch has no kernel."""
+
+    def refuse(dtype: Any) -> None:
+        if dtype.numpy.kind in kinds:
+            raise dtypes.unsupported(name, dtype.numpy)
+
+    return refuse
+
+
+_filler(
+    "exponential_", draws.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
+    lambda lambd: "" if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}",
+    _continuous("Exponential", dtypes.scalar_name),
+)  # fmt: skip
+_filler(
+    "cauchy_", draws.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
+    lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
+    _continuous("Cauchy", c_name),
+)  # fmt: skip
+_filler(
+    "log_normal_", draws.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
+    lambda mean, std: "" if std > 0 else f"log_normal_ expects std > 0.0, but found std={std:g}",
+    _no_kernel("log_normal_cpu", "biuc"),
+)  # fmt: skip
+_filler(
+    "geometric_", draws.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
+    lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
+    _no_kernel("geometric_cpu", "bc"),
+)  # fmt: skip
+
+
+__all__ = ["Generator", "default_generator", "fork_rng"]

@@ -1,0 +1,182 @@
+"""Numbers in a row: from one to another in steps, or so many of them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, strided
+from ...dispatch.declare import surface
+from ...runtime.user_frame import warn
+from .factory import dtype_of, made, number_of, place_of
+
+
+def _common_range(start: Any, end: Any, step: Any) -> Any:
+    """What :func:`arange` comes to for ints of which nothing is to be refused."""
+    if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
+        return None
+    if end is None:
+        start, end = 0, start
+    if end.__class__ is not int or not step or (end - start) * step < 0:
+        return None
+    return numpy.arange(start, end, step, dtype=INT) if -(2**62) < start < 2**62 and abs(end - start) < 2**58 else None
+
+
+INT = numpy.dtype(numpy.int64)
+
+
+@surface(method=False, common=_common_range)
+def arange(
+    start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
+    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Numbers from ``start`` to below ``end`` in steps of ``step``; of one argument, from 0 to below it.
+
+    int64 if all arguments are integers, else of the default dtype.
+    """
+    if end is None:
+        start, end = None, start
+    first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
+    whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
+    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None)
+    if kind.kind in "bc":
+        raise dtypes.unsupported("arange_cpu", kind)
+    if kind == numpy.int64 and not whole and all(map(math.isfinite, (first, last, stride))):
+        if int(stride) == 0 != stride:
+            raise ValueError("step must be nonzero")
+        first, last, stride, whole = int(first), int(last), int(stride), True
+    _check_range(first, last, stride)
+    count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
+    if count > 2**58:
+        raise RuntimeError("invalid size, possible overflow?")
+    if not whole and kind.kind in "iu":
+        first, stride, whole = int(first), int(stride), True
+    counted = place_of(device).arange(count, dtype=numpy.int64 if whole else numpy.float64)
+    return made((first + stride * counted).astype(kind), requires_grad)
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if step == 0 or step != step:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+@surface(method=False, name="range")
+def _range(
+    start: Any, end: Any, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+    )
+    start, end, step = (number_of(each) for each in (start, end, step))
+    _check_range(start, end, step)
+    count = math.floor((end - start) / step) + 1
+    array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(dtype_of("range", dtype))
+    return made(array, requires_grad)
+
+
+def _common_line(start: Any, end: Any, steps: Any) -> Any:
+    """What :func:`linspace` comes to for numbers and not too many steps."""
+    kind = dtypes.default.floating.numpy
+    numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
+    if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
+        return None
+    if place_of(None) is not numpy:
+        return None
+    low, high, half = kind.type(start), kind.type(end), steps // 2
+    found = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
+    found[:half] += low
+    found[half:] += high
+    return found
+
+
+@lru_cache(maxsize=64)
+def _from_both_ends(steps: int, kind: Any) -> Any:
+    """How many steps it is from the nearer end, which lies behind for the first half."""
+    half = steps // 2
+    return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
+
+
+@surface(method=False, common=_common_line)
+def linspace(
+    start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """``steps`` numbers evenly from ``start`` to ``end``, both included.
+
+    >>> import retrograd as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    first, last, count, kind = _bounds("linspace", start, end, steps, dtype)
+    return made(_even(place_of(device), first, last, count, kind), requires_grad)
+
+
+def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
+    """The arguments of :func:`linspace` and :func:`logspace` as numbers, and the dtype of the result."""
+    _check_ends(name, start=start, end=end)
+    first, last = number_of(start), number_of(end)
+    inferred = dtypes.default.complex if isinstance(first + last, complex) else None
+    kind = dtype_of(name, dtype, inferred)
+    if inferred is not None and kind.kind != "c":
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
+            f"be safely cast to passed dtype {dtypes.scalar_name(dtypes.of(kind))}"
+        )
+    if kind.kind == "b":
+        raise dtypes.unsupported(f"{name}_cpu", kind)
+    count = steps.__index__()
+    if count < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return first, last, count, kind
+
+
+def _check_ends(name: str, **ends: Any) -> None:
+    """Refuse ends that are tensors with dimensions."""
+    ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
+    if any(ranks.values()):
+        found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
+
+
+def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
+    if kind.kind in "iu":
+        work: Any = np.dtype(np.float64)
+        start, end = int(start), int(end)
+    else:
+        work = kind
+    if steps == 1:
+        return np.asarray([start]).astype(kind)
+    low, high = np.asarray(start).astype(work), np.asarray(end).astype(work)
+    stride = ((high - low) / work.type(max(steps - 1, 1))).astype(work)
+    count = np.arange(steps)
+    half = steps // 2
+    up = low + stride * count.astype(work)
+    down = high - stride * (steps - 1 - count).astype(work)
+    values = np.where(count < half, up, down)
+    return (np.trunc(values) if kind.kind in "iu" else values).astype(kind)
+
+
+@surface(method=False)
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
+    layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
+    first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
+    np = place_of(device)
+    if kind.kind in "iu":
+        first, last = int(first), int(last)
+    exponents = _even(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
+    return made(np.power(float(base), exponents).astype(kind), requires_grad)

@@ -1,0 +1,504 @@
+"""Arithmetic, element by element: sums, products, quotients and remainders, signs, and combinations of three."""
+
+from __future__ import annotations
+
+from operator import iadd
+from typing import Any
+
+import numpy
+
+from ...core.dtypes import c_name, of
+from ...core.tensor import Tensor
+from ...dispatch.declare import pointwise, surface
+from ...dispatch.generic_path import modify
+from ...kernels.numba_dispatch import LARGE, into, looped, negative
+from ..rule_helpers import check_divisor, check_first, kind_of, no_slope
+
+# -- Sums and products -------------------------------------------------------------------------------------------------
+
+
+def _add_scaled(x: Any, y: Any, alpha: float) -> None:
+    """Add ``alpha * y`` to an array of floats, in place."""
+    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
+        x += y * numpy.asarray(alpha, x.dtype)
+
+
+@pointwise(
+    1,
+    lambda F, g, alpha: g if alpha == 1 else g * alpha,
+    over=(
+        "alpha.__class__ is float",
+        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
+        {"iadd": iadd, "add_scaled": _add_scaled},
+    ),
+)
+def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
+
+    >>> import retrograd as torch
+    >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
+    """
+    if alpha.__class__ is float and getattr(self, "size", 0) >= LARGE and getattr(other, "dtype", None) is self.dtype:
+        large = looped("add_scaled", self, other, numbers=(alpha,))
+        if large is not None:
+            return large
+    return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
+
+
+def _scaled(np: Any, x: Any, alpha: Any) -> Any:
+    """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
+    if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
+        return np.multiply(x, np.asarray(alpha, x.dtype))
+    kind = getattr(x, "dtype", np.dtype(type(x))).kind
+    if isinstance(alpha, Tensor):
+        if alpha._array.ndim:
+            raise TypeError("alpha must be a number")
+        alpha = alpha.item()
+    if isinstance(alpha, bool) and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, (float, complex)) and kind in "biu":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return np.multiply(x, np.asarray(alpha).astype(x.dtype)) if hasattr(x, "dtype") else x * alpha
+
+
+def _no_booleans(*operands: Any) -> None:
+    found = [kind_of(each) == "b" or each.__class__ is bool for each in operands]
+    if any(found):
+        raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
+
+
+@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
+    over=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
+)  # fmt: skip
+def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
+    return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
+
+
+_ONE_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+    "`~` or `logical_not()` operator instead."
+)
+
+
+_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+    "instead."
+)
+
+
+@pointwise(
+    lambda F, g, alpha: -g if alpha == 1 else g * -alpha,
+    1,
+    backward="RsubBackward1",
+    in_place=False,
+    name="rsub_number",
+    function=False,
+    method=False,
+    check=_no_booleans,
+)
+def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """``other - alpha * self``, element by element."""
+    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+
+
+@pointwise(
+    lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1,
+    name="rsub_tensor", backward="RsubBackward0", in_place=False, function=False, method=False, check=_no_booleans,
+)  # fmt: skip
+def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
+    """``other - alpha * self``, element by element."""
+    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+
+
+@surface(method=False)
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
+    """``other - alpha * input``, element by element."""
+    check_first("rsub", input, other)
+    return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
+
+
+@pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
+def mul(np: Any, self: Any, other: Any, /) -> Any:
+    """Product, element by element, of broadcastable tensors.
+
+    >>> import retrograd as torch
+    >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
+    tensor([3., 6.])
+    """
+    return np.multiply(self, other)
+
+
+@pointwise(
+    lambda F, g, other: g / other,
+    lambda F, g, self, other: -g * ((self / other) / other),
+    name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
+)  # fmt: skip
+def div_true(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient, element by element, of broadcastable tensors; integers are divided as floats."""
+    return np.divide(self, other)
+
+
+@pointwise(
+    no_slope, no_slope, name="div_floor", backward="DivBackward2", function=False, method=False, in_place=False,
+    refuses=("div_floor_cpu", "bc"),
+)  # fmt: skip
+def div_floor(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards minus infinity."""
+    return _floor_divide(np, self, other)
+
+
+@pointwise(
+    no_slope, no_slope, name="div_trunc", backward="DivBackward2", function=False, method=False, in_place=False,
+    refuses=("div_trunc_cpu", "bc"),
+)  # fmt: skip
+def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards zero."""
+    if self.dtype.kind in "iu":
+        check_divisor(np, self, other)
+        whole = np.floor_divide(self, other)
+        return whole + ((whole < 0) & (whole * other != self)).astype(self.dtype)
+    return np.trunc(np.divide(self, other))
+
+
+div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is cut off
+
+
+def _floor_divide(np: Any, a: Any, b: Any) -> Any:
+    if a.dtype.kind in "iu":
+        check_divisor(np, a, b)
+        return np.floor_divide(a, b)
+    # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.
+    quotient = np.floor_divide(a, b)
+    return np.where(b == 0, np.divide(a, b), quotient)
+
+
+#: The quotient where a mode of rounding is given and is None: PyTorch's node tells them apart.
+_div_mode = pointwise(
+    lambda F, g, other: g / other, lambda F, g, self, other: -g * ((self / other) / other), name="div_mode_true",
+    backward="DivBackward2", floats=True, function=False, method=False, in_place=False,
+)(div_true.op.kernel)  # fmt: skip
+_NOT_GIVEN: Any = "true"
+
+
+@surface(aliases=("divide",))
+def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
+    """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``.
+
+    >>> import retrograd as torch
+    >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+    tensor([ 3, -4])
+    """
+    if rounding_mode is _NOT_GIVEN:
+        return div_true(input, other)
+    return _rounding(rounding_mode)(input, other)
+
+
+def _rounding(mode: str | None) -> Any:
+    if mode is None:
+        return _div_mode
+    if mode == "floor":
+        return div_floor
+    if mode == "trunc":
+        return div_trunc
+    raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
+
+
+@surface(aliases=("divide_",), function=False, quick=div_true, over=True)
+def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -> Tensor:
+    """In-place version of :func:`div`."""
+    kind = div_true if rounding_mode is _NOT_GIVEN else _rounding(rounding_mode)
+    return modify(kind.op, (input, other), ())
+
+
+@surface()
+def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Quotient, element by element; integers are divided as floats."""
+    return div_true(input, other)
+
+
+@surface(function=False)
+def true_divide_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`true_divide`."""
+    return div_(input, other)
+
+
+@pointwise(no_slope, no_slope, backward="NotImplemented", refuses=("div_floor_cpu", "bc"))  # the name is PyTorch's
+def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
+    """Quotient rounded towards minus infinity."""
+    return _floor_divide(np, self, other)
+
+
+def _remainder(np: Any, a: Any, b: Any) -> Any:
+    if getattr(a, "dtype", b).kind in "biu":
+        check_divisor(np, a, b)
+        return np.remainder(a, b)
+    # From C's fmod, so that a remainder of 0 has the sign of the dividend.
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+@pointwise(
+    1, lambda F, g, self, other: -g * F.div_floor(self, other),
+    name="remainder_tensor", backward="RemainderBackward1", function=False, method=False, in_place=False,
+    refuses=("remainder_cpu", "bc"),
+)  # fmt: skip
+def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    return _remainder(np, self, other)
+
+
+@pointwise(
+    1, no_slope, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False,
+    refuses=("remainder_cpu", "bc"),
+)  # fmt: skip
+def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    return _remainder(np, self, other)
+
+
+@pointwise(
+    None, lambda F, g, self, other: -g * F.floor(self / other), name="remainder_of_number", backward="NotImplemented",
+    function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
+)  # fmt: skip
+def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
+    """A number's remainder of the division by each element."""
+    return remainder_tensor.op.kernel(np, self, other)
+
+
+@surface()
+def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Remainder of the division, with the sign of the divisor (Python's ``%``).
+
+    >>> import retrograd as torch
+    >>> torch.remainder(torch.tensor([-3, 3]), 2)
+    tensor([1, 1])
+    """
+    if not isinstance(input, Tensor):
+        return remainder_of_number(input, other)
+    return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other)
+
+
+@surface(function=False)
+def remainder_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`remainder`."""
+    return modify((remainder_tensor if isinstance(other, Tensor) else remainder_number).op, (input, other), ())
+
+
+@pointwise(
+    1, lambda F, g, self, other: -g * F.div_trunc(self, other),
+    name="fmod_tensor", backward="FmodBackward1", function=False, method=False, in_place=False,
+    refuses=("fmod_cpu", "bc"),
+)  # fmt: skip
+def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        check_divisor(np, self, other)
+    return np.fmod(self, other)
+
+
+@pointwise(
+    1, no_slope, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False,
+    refuses=("fmod_cpu", "bc"),
+)  # fmt: skip
+def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    if getattr(self, "dtype", other).kind in "biu":
+        check_divisor(np, self, other)
+    return np.fmod(self, other)
+
+
+@surface()
+def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Remainder of the division, with the sign of the dividend (C's ``fmod``).
+
+    >>> import retrograd as torch
+    >>> torch.fmod(torch.tensor([-3, 3]), 2)
+    tensor([-1,  1])
+    """
+    check_first("fmod", input, other)
+    return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other)
+
+
+@surface(function=False)
+def fmod_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`fmod`."""
+    return modify((fmod_tensor if isinstance(other, Tensor) else fmod_number).op, (input, other), ())
+
+
+# -- Signs -------------------------------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, g: -g, aliases=("negative",))
+def neg(np: Any, self: Any, /) -> Any:
+    """The negative, element by element."""
+    if self.dtype == bool:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
+            "`~` or `logical_not()` operator instead."
+        )
+    return np.negative(self) if self.size < LARGE else negative(self)
+
+
+@pointwise(
+    lambda F, g, self: g * F.sgn(self), holomorphic=False, aliases=("absolute",), in_place=False,
+    refuses=("abs_cpu", "b"), numbers=False,
+)  # fmt: skip
+def abs(np: Any, self: Any, /) -> Any:
+    """Absolute value, element by element (of a complex number its length).
+
+    >>> import retrograd as torch
+    >>> torch.abs(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return np.absolute(self)
+
+
+def _abs_in_place(input: Tensor) -> Tensor:
+    """In-place version of :func:`abs`."""
+    if input.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return modify(abs.op, (input,), ())
+
+
+surface(name="abs_", quick=abs, over=True)(_abs_in_place)
+surface(name="absolute_", function=False, quick=abs, over=True)(_abs_in_place)
+
+
+@pointwise(no_slope, in_place="method")
+def sign(np: Any, self: Any, /) -> Any:
+    """-1, 0 or 1 by the sign of each element.
+
+    >>> import retrograd as torch
+    >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    if self.dtype.kind == "c":
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+        )
+    if self.dtype == bool:
+        return self.copy()
+    if self.size >= LARGE and self.dtype.kind == "f" and (large := looped("sign", self)) is not None:
+        return large
+    found = np.sign(self)
+    return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
+
+
+def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
+    # Across the direction only: for real numbers out * out is 1 and nothing is left.
+    return F.where_else(out != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
+
+
+@pointwise(_sgn_rule, holomorphic=False, in_place="method")
+def sgn(np: Any, self: Any, /) -> Any:
+    """The sign of each element; of a complex number the direction (0 for 0)."""
+    if self.dtype.kind == "b":
+        return self.copy()
+    if self.size >= LARGE and (large := looped("sign", self)) is not None:
+        return large
+    if self.dtype.kind != "c":
+        return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind in "fV" else np.sign(self)
+    size = np.absolute(self)
+    safe = np.where(size == 0, 1, size)
+    out = np.empty_like(self)
+    out.real, out.imag = (np.where(size == 0, 0, part / safe) for part in (self.real, self.imag))
+    return out
+
+
+# -- Of three ----------------------------------------------------------------------------------------------------------
+
+
+def _same_dtype(input: Any, *others: Any) -> None:
+    for each, name in zip(others, ("end", "weight"), strict=False):
+        if each.dtype != input.dtype:
+            wanted, given = (c_name(of(array.dtype)) for array in (input, each))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
+
+
+@pointwise(
+    lambda F, g, weight: g * (1 - weight),
+    lambda F, g, weight: g * weight,
+    name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
+    refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
+    over=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
+)  # fmt: skip
+def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
+    """``self + weight * (end - self)`` with a number."""
+    if weight.__class__ is complex or not -0.5 < weight < 0.5:
+        return lerp_tensor.op.kernel(np, self, end, weight)
+    if self.size >= LARGE and (large := looped("lerp", self, end, numbers=(weight,))) is not None:
+        return large
+    return self + weight * (end - self)
+
+
+@pointwise(
+    lambda F, g, weight: g * (1 - weight),
+    lambda F, g, weight: g * weight,
+    lambda F, g, self, end: g * (end - self),
+    name="lerp_tensor", backward="LerpBackward1", function=False, method=False, in_place=False,
+    refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
+)  # fmt: skip
+def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
+    """``self + weight * (end - self)``, element by element."""
+    small = np.absolute(weight) < 0.5
+    return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
+
+
+@surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
+    """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
+
+    >>> import retrograd as torch
+    >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
+    """
+    return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight)
+
+
+@surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)
+def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """In-place version of :func:`lerp`."""
+    if isinstance(weight, Tensor):
+        return modify(lerp_tensor.op, (input, end, weight), ())
+    return modify(lerp_number.op, (input, end), (weight,))
+
+
+@pointwise(
+    1,
+    lambda F, g, tensor2, value: g * (tensor2 * value),
+    lambda F, g, tensor1, value: g * (tensor1 * value),
+    refuses=("addcmul_cpu_out", "b"),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
+)
+def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
+    """``self + value * tensor1 * tensor2``, element by element."""
+    if self.size >= LARGE and value.__class__ in (int, float):
+        large = looped("addcmul", self, tensor1, tensor2, numbers=(value,))
+        if large is not None:
+            return large
+    if value == 1:
+        return self + tensor1 * tensor2
+    return self + np.asarray(value).astype(self.dtype) * tensor1 * tensor2
+
+
+@pointwise(
+    1,
+    lambda F, g, tensor2, value: g * (value / tensor2),
+    lambda F, g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
+)
+def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
+    """``self + value * tensor1 / tensor2``, element by element."""
+    if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+            "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+            "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
+            "tensor1 / tensor2), for all dtypes."
+        )
+    return self + (tensor1 if value == 1 else value * tensor1) / tensor2

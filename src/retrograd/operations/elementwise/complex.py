@@ -1,0 +1,183 @@
+"""Complex tensors and their parts: views as real numbers and back, conjugates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.rule_namespace import LEVEL
+from ...core.tensor import Tensor, offset_in_memory
+from ...dispatch.declare import op, surface
+from ...dispatch.promotion import mismatch
+from ...runtime.user_frame import briefly
+from ..engine_ops import as_strided_of
+from ..rule_helpers import check_parts
+from ..shape.slicing import select_block
+from ..shape.views import PROPERTIES
+
+
+@op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
+def view_as_real(np: Any, self: Any, /) -> Any:
+    """A complex tensor as real numbers, real and imaginary parts in a new last dimension; a view."""
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    part = np.dtype(np.float32 if self.dtype.itemsize == 8 else np.float64)
+    return as_strided_of(np)(self.reshape(-1)[:1].view(part) if self.flags.c_contiguous and self.size else
+                              self[..., None].view(part), (*self.shape, 2), (*self.strides, part.itemsize))  # fmt: skip
+
+
+view_as_real.derivative(self=lambda F, g: F.view_as_complex(g))
+
+
+@op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
+def view_as_complex(np: Any, self: Any, /) -> Any:
+    """Pairs of real numbers in the last dimension as complex numbers; a view."""
+    if self.dtype.kind != "f":
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
+    if self.itemsize == 2:
+        raise RuntimeError("view_as_complex: there are no tensors of complex32 here")
+    if self.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    size = self.itemsize
+    if self.strides[-1] != size and self.size:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % (2 * size) for step in self.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if offset_in_memory(self) % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    pairs = as_strided_of(np)(self, (max(self.size, 2),) if self.size else (0,), (size,))
+    whole = pairs.view(np.complex64 if size == 4 else np.complex128)
+    return as_strided_of(np)(whole, self.shape[:-1], self.strides[:-1])
+
+
+view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
+
+
+@op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
+def real_block(np: Any, self: Any, /) -> Any:
+    """The real part, in memory of its own: what the engine makes of a complex gradient for a real tensor."""
+    return self.real.copy()
+
+
+real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_dtype))
+
+
+@op(name="imag_of", function=False, method=False, holomorphic=False)
+def imag_of(np: Any, self: Any, /) -> Any:
+    """The imaginary part, in memory of its own."""
+    return self.imag.copy()
+
+
+imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtype))
+
+
+@op(name="complex_of", function=False, method=False, holomorphic=False)
+def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
+    """Complex numbers of their parts; None stands for zeros."""
+    out = np.zeros((re if im is None else im).shape, dtype)
+    if re is not None:
+        out.real = re
+    if im is not None:
+        out.imag = im
+    return out
+
+
+complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag_of(g))
+
+
+def _part(input: Tensor, which: int) -> Tensor:
+    pairs = view_as_real(input)
+    return select_block(pairs, pairs._array.ndim - 1, which)
+
+
+@surface(method=False)
+def real(input: Tensor) -> Tensor:
+    """The real part: a view of a complex tensor, a real tensor itself."""
+    return _part(input, 0) if input.is_complex() else input
+
+
+@surface(method=False)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part of a complex tensor, as a view."""
+    if not input.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _part(input, 1)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self).copy_(value if isinstance(value, Tensor) else self.new_tensor(value).real)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self).copy_(value if isinstance(value, Tensor) else self.new_tensor(value).real)
+
+
+PROPERTIES["real"] = property(briefly(real), briefly(_set_real), doc="The real part, as a view.")
+PROPERTIES["imag"] = property(briefly(imag), briefly(_set_imag), doc="The imaginary part, as a view.")
+
+
+@op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
+def conj_block(np: Any, self: Any, /) -> Any:
+    """Complex conjugate, in memory of its own."""
+    return self.conj()
+
+
+conj_block.derivative(self=lambda F, g: F.conj_block(g))
+
+
+@surface()
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugate (here a copy; PyTorch puts the work off); a real tensor itself."""
+    return conj_block(input) if input.is_complex() else input
+
+
+@surface()
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+    """Complex conjugate in memory of its own; a real tensor itself."""
+    return LEVEL[Tensor].conj_physical(input) if input.is_complex() else input
+
+
+@surface(aliases=("resolve_neg",))
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never put off here."""
+    return _tensor(input)
+
+
+@surface(aliases=("is_neg",))
+def is_conj(input: Tensor) -> bool:
+    """False: conjugation is never put off here."""
+    return _tensor(input) is None
+
+
+def _tensor(input: Any) -> Any:
+    if not isinstance(input, Tensor):
+        raise TypeError("only a tensor can be conjugate")
+    return input
+
+
+@op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
+def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
+    """Complex numbers of real and imaginary parts."""
+    out = np.empty(
+        np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
+    )
+    out.real, out.imag = real, imag
+    return out
+
+
+complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of(g))
+
+
+@surface(method=False, name="complex")
+def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
+    """Complex numbers of real and imaginary parts."""
+    check_parts("complex", ("real", "imag"), (real, imag))
+    error = mismatch(real._array.shape, imag._array.shape)
+    if error is not None:
+        raise error
+    if real.dtype is dtypes.float16:
+        raise dtypes.unsupported("complex_cpu", real.dtype.numpy)  # there is no complex32 here
+    return complex_pair(real, imag)

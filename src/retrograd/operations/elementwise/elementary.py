@@ -1,0 +1,722 @@
+"""Elementary functions, element by element: powers, exponentials, logarithms, trigonometry."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
+from ...dispatch.generic_path import check_cast, modify
+from ...dispatch.promotion import mismatch
+from ...dispatch.return_types import named
+from ...kernels.half_precision import ONE
+from ...kernels.numba_dispatch import LARGE, looped, multiply
+from ..rule_helpers import check_parts, operand_kinds, real_only
+
+F: Any = TENSORS
+
+
+# -- Powers and roots --------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * F.pow_slope(self, exponent) if exponent else F.zeros_as(g),
+    name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
+    inline=("exponent == 2", "np.multiply(self, self)"),
+)  # fmt: skip
+def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
+    """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
+    large = self.size >= LARGE
+    if exponent == 2:
+        return multiply(self, self) if large else np.multiply(self, self)
+    if exponent == 3:
+        cube = looped("cube", self) if large else None
+        return self * self * self if cube is None else cube
+    kind = self.dtype.kind
+    if exponent == 0 and kind != "b":
+        ones = np.empty_like(self)
+        ones.fill(1)
+        return ones
+    if kind in "iu":
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return np.power(self, np.asarray(exponent).astype(self.dtype))
+    if exponent == 1:
+        return self.copy()
+    if exponent == 0.5:
+        return np.sqrt(self)
+    if exponent == -1:
+        return np.divide(1, self)
+    if exponent == -2:
+        return np.divide(1, self * self)
+    if exponent == -0.5:
+        return np.divide(1, np.sqrt(self))
+    return np.power(self, np.asarray(exponent).astype(self.dtype)) if kind != "b" else np.power(self, exponent)
+
+
+def _slope_of_array(x: Any, exponent: Any) -> Any:
+    if exponent == 2:
+        return x + x  # NumPy takes twice as long for 2 * x
+    return exponent * ARRAYS.pow_scalar(x, exponent - 1)
+
+
+def _slope_of_tensor(x: Tensor, exponent: Any) -> Any:
+    return exponent * TENSORS.pow_scalar(x, exponent - 1)
+
+
+ARRAYS.__dict__["pow_slope"], TENSORS.__dict__["pow_slope"] = _slope_of_array, _slope_of_tensor
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))),
+    lambda F, g, self, exponent, out: g * F.log_power(self, exponent, out),
+    name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
+)  # fmt: skip
+def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
+    """``self`` to the power ``exponent``, element by element."""
+    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
+        if self.dtype.kind == "i" and np.any(exponent < 0):
+            # As C's integer arithmetic has it: 1 and -1 have inverses, what is larger vanishes.
+            positive = np.power(self, np.where(exponent < 0, 0, exponent))
+            odd = np.where(exponent % 2 == 0, 1, -1)
+            return np.where(exponent < 0, np.where(self == 1, 1, np.where(self == -1, odd, 0)), positive).astype(
+                self.dtype
+            )
+        return np.power(self, exponent)
+    return np.power(self, exponent)
+
+
+@pointwise(lambda F, g, out: g, function=False, method=False, in_place=False)
+def safe_less_one(np: Any, exponent: Any, /) -> Any:
+    """``exponent - 1``, and 0 where ``exponent`` is 0, so that 0 ** -1 does not spoil a product with 0."""
+    return np.where(exponent == 0, np.zeros_like(exponent), exponent - 1)
+
+
+@pointwise(
+    lambda F, g, self, exponent: g * F.log_power_base(self, exponent),
+    lambda F, g, self, exponent: g * F.log_power_twice(self, exponent),
+    None,
+    function=False, method=False, in_place=False,
+)  # fmt: skip
+def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
+    """``self ** exponent * log(self)``, 0 where a positive power of 0 is."""
+    return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
+
+
+@surface(function=False, method=False)
+def log_power_base(self: Any, exponent: Any) -> Any:
+    """The derivative of ``log_power`` by its base."""
+    power = F.pow_tensor(self, F.safe_less_one(exponent))
+    return power * (exponent * F.log(self) + 1)
+
+
+@surface(function=False, method=False)
+def log_power_twice(self: Any, exponent: Any) -> Any:
+    """The derivative of ``log_power`` by its exponent."""
+    out = F.pow_tensor(self, exponent)
+    return F.log_power(self, exponent, F.log_power(self, exponent, out))
+
+
+def _on_arrays(function: Any) -> Any:
+    """A function of Tensors for the level of arrays."""
+
+    def on_arrays(*arrays: Any) -> Any:
+        return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
+
+    return on_arrays
+
+
+def _two_levels(function: Any) -> None:
+    setattr(TENSORS, function.__name__, function)
+    setattr(ARRAYS, function.__name__, _on_arrays(function))
+
+
+_two_levels(log_power_base)
+
+
+_two_levels(log_power_twice)
+
+
+def _power_of_number(F: Any, g: Any, out: Any, base: Any) -> Any:
+    return g * (out * (cmath.log(base) if isinstance(base, complex) else math.log(base) if base > 0 else math.nan)) if base \
+        else F.zeros_as(g)  # fmt: skip
+
+
+@pointwise(
+    _power_of_number, name="pow_of_number", backward="PowBackward2", function=False, method=False, in_place=False
+)
+def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
+    """A number to the power of each element."""
+    if exponent.dtype.kind == "b":
+        raise dtypes.unsupported("pow", exponent.dtype)
+    if base == 1:
+        return np.ones_like(exponent)
+    return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
+
+
+@surface(quick=pow_scalar, guard="exponent.__class__ is float or exponent.__class__ is int")
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
+    """``input`` to the power ``exponent``, element by element; either may be a number.
+
+    >>> import retrograd as torch
+    >>> torch.pow(2, torch.tensor([1, 2, 3]))
+    tensor([2, 4, 8])
+    """
+    kind = exponent.__class__
+    if kind is int or kind is float:
+        if isinstance(input, Tensor) and input._array.dtype.kind not in ("biu" if kind is float else "b"):
+            return pow_scalar(input, exponent)
+    elif isinstance(exponent, Tensor):
+        if isinstance(input, Tensor):
+            return pow_tensor(input, exponent)
+        target = dtypes.result_of(*operand_kinds(exponent), dtypes.of_number(input))
+        return pow_of_number(exponent.to(target), input)
+    if not isinstance(input, Tensor):
+        raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(exponent))
+    return pow_scalar(input.to(target), exponent)
+
+
+@surface(function=False, quick=pow_scalar, guard="exponent.__class__ in NUMBERS", over=True)
+def pow_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place version of :func:`pow`."""
+    if isinstance(exponent, Tensor):
+        return modify(pow_tensor.op, (input, exponent), ())
+    target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(exponent))
+    if target.category == dtypes.INTEGER and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    check_cast(target, input.dtype)
+    return modify(pow_scalar.op, (input,), (exponent,))
+
+
+@surface()
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
+    """``input`` to the power ``exponent`` in double precision."""
+    return pow(*_in_double(input, exponent))
+
+
+@surface(function=False)
+def float_power_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place version of :func:`float_power`: the tensor must hold doubles."""
+    operands = _in_double(input, exponent)
+    if operands[0].dtype is not input.dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {dtypes.scalar_name(input.dtype)} but the operation's result "
+            f"requires dtype {dtypes.scalar_name(operands[0].dtype)}"
+        )
+    return pow_(input, operands[1])
+
+
+def _in_double(input: Any, exponent: Any) -> list[Any]:
+    """Base and exponent, tensors among them as float64 or complex128."""
+    is_complex = any(
+        (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
+    )
+    target = dtypes.complex128 if is_complex else dtypes.float64
+    return [each.to(target) if isinstance(each, Tensor) else each for each in (input, exponent)]
+
+
+@pointwise(
+    lambda F, g, self: g * (2.0 * self), backward="PowBackward0", name="square", function=False, method=False,
+    in_place=False,
+)  # fmt: skip
+def square_block(np: Any, self: Any, /) -> Any:
+    """The square of numbers that are no booleans, element by element."""
+    if self.size >= LARGE:
+        return multiply(self, self)
+    return np.multiply(self, self)
+
+
+@surface()
+def square(input: Tensor, *, out: Tensor | None = None) -> Any:
+    """The square, element by element; of booleans an integer."""
+    if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
+        return square_block(input)
+    return pow(input, 2)
+
+
+@surface()
+def square_(input: Tensor) -> Tensor:
+    """In-place version of :func:`square`."""
+    return pow_(input, 2)
+
+
+@pointwise(lambda F, g, out: g / (2 * out), floats=True)
+def sqrt(np: Any, self: Any, /) -> Any:
+    """Square root, element by element; nan for negative numbers.
+
+    >>> import retrograd as torch
+    >>> torch.sqrt(torch.tensor([4.0, -1.0]))
+    tensor([2., nan])
+    """
+    return np.sqrt(self)
+
+
+@pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
+def rsqrt(np: Any, self: Any, /) -> Any:
+    """One over the square root, element by element."""
+    if self.size >= LARGE and (large := looped("rsqrt", self)) is not None:
+        return large
+    return np.divide(1, np.sqrt(self))
+
+
+@pointwise(lambda F, g, out: -g * out * out, floats=True)
+def reciprocal(np: Any, self: Any, /) -> Any:
+    """One over each element."""
+    if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
+        return large
+    return np.divide(1, self)
+
+
+# -- Exponentials and logarithms ---------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, out: out, floats=True)
+def exp(np: Any, self: Any, /) -> Any:
+    """e to the power of each element.
+
+    >>> import retrograd as torch
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """
+    return np.exp(self)
+
+
+@pointwise(lambda F, g, out: g * out * math.log(2), floats=True)
+def exp2(np: Any, self: Any, /) -> Any:
+    """2 to the power of each element."""
+    return np.exp2(self)
+
+
+@pointwise(lambda F, g, out: g * (out + 1), floats=True)
+def expm1(np: Any, self: Any, /) -> Any:
+    """``exp(x) - 1``, exact for small elements too."""
+    return np.expm1(self)
+
+
+@pointwise(lambda F, g, self: g / self, floats=True)
+def log(np: Any, self: Any, /) -> Any:
+    """Natural logarithm, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.log(torch.tensor([1.0, 10.0]))
+    tensor([0.0000, 2.3026])
+    """
+    return np.log(self)
+
+
+@pointwise(lambda F, g, self: g / (self * math.log(2)), floats=True)
+def log2(np: Any, self: Any, /) -> Any:
+    """Logarithm to base 2, element by element."""
+    return np.log2(self)
+
+
+@pointwise(lambda F, g, self: g / (self * math.log(10)), floats=True)
+def log10(np: Any, self: Any, /) -> Any:
+    """Logarithm to base 10, element by element."""
+    return np.log10(self)
+
+
+@pointwise(lambda F, g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
+def log1p(np: Any, self: Any, /) -> Any:
+    """``log(1 + x)``, exact for small elements too."""
+    if self.size >= LARGE and (large := looped("log1p", self)) is not None:
+        return large
+    return np.log1p(self)
+
+
+@pointwise(
+    lambda F, g, self, other: g / (1 + F.exp(other - self)),
+    lambda F, g, self, other: g / (1 + F.exp(self - other)),
+    in_place=False, refuses=("logaddexp_cpu", "bi"), numbers=False,
+)  # fmt: skip
+def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow."""
+    if self.dtype.kind != "c":
+        return np.logaddexp(self, other)
+    low = self.real < other.real
+    larger, smaller = np.where(low, other, self), np.where(low, self, other)
+    return larger + np.log1p(np.exp(smaller - larger))
+
+
+# -- Trigonometry ------------------------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, self: F.cos(self), floats=True)
+def sin(np: Any, self: Any, /) -> Any:
+    """Sine, element by element (radians).
+
+    >>> import retrograd as torch
+    >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
+    tensor([0., 1.])
+    """
+    return np.sin(self)
+
+
+@pointwise(lambda F, g, self: g * -F.sin(self), floats=True)
+def cos(np: Any, self: Any, /) -> Any:
+    """Cosine, element by element (radians)."""
+    return np.cos(self)
+
+
+@pointwise(lambda F, g, out: g * (1 + out * out), floats=True)
+def tan(np: Any, self: Any, /) -> Any:
+    """Tangent, element by element (radians)."""
+    return np.tan(self)
+
+
+@pointwise(lambda F, g, self: g * F.rsqrt(1 - self * self), floats=True, aliases=("arcsin",))
+def asin(np: Any, self: Any, /) -> Any:
+    """Inverse sine, element by element, in radians."""
+    return np.arcsin(self)
+
+
+@pointwise(lambda F, g, self: g * -F.rsqrt(1 - self * self), floats=True, aliases=("arccos",))
+def acos(np: Any, self: Any, /) -> Any:
+    """Inverse cosine, element by element, in radians."""
+    return np.arccos(self)
+
+
+@pointwise(lambda F, g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
+def atan(np: Any, self: Any, /) -> Any:
+    """Inverse tangent, element by element, in radians."""
+    return np.arctan(self)
+
+
+def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
+    """``x / (self**2 + other**2)``, and 0 where that is a division by 0, at a point that has no angle."""
+    square = self * self + other * other
+    return F.masked_fill_scalar(x / square, square == 0, 0)
+
+
+@pointwise(
+    lambda F, g, self, other: g * _over_square(F, other, self, other),
+    lambda F, g, self, other: g * -_over_square(F, self, self, other),
+    floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
+)  # fmt: skip
+def atan2(np: Any, self: Any, other: Any, /) -> Any:
+    """The angle of the point (``other``, ``self``), in radians between -π and π.
+
+    >>> import retrograd as torch
+    >>> torch.atan2(torch.tensor([1.0]), torch.tensor([-1.0]))
+    tensor([2.3562])
+    """
+    return np.arctan2(self, other)
+
+
+@pointwise(lambda F, g, self: g * F.cosh(self), floats=True)
+def sinh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic sine, element by element."""
+    return np.sinh(self)
+
+
+@pointwise(lambda F, g, self: g * F.sinh(self), floats=True)
+def cosh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic cosine, element by element."""
+    return np.cosh(self)
+
+
+@op(function=False, method=False)
+def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
+    """``slope * (1 - value * value)``: the gradient of tanh as one operation, for graphs of gradients."""
+    if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
+        return large
+    return slope * np.subtract(1, np.multiply(value, value))
+
+
+tanh_backward.derivative(
+    slope=lambda F, g, value: F.tanh_backward(g, value),
+    value=lambda F, g, slope, value: -2 * (g * slope * value),
+)
+
+
+@pointwise(lambda F, g, out: F.tanh_backward(g, out), floats=True)
+def tanh(np: Any, self: Any, /) -> Any:
+    """Hyperbolic tangent, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.7616,  0.0000,  0.7616])
+    """
+    return np.tanh(self)
+
+
+@pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",), in_place=False)
+def asinh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic sine, element by element."""
+    return np.arcsinh(self)
+
+
+def _acosh_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
+    if self_dtype.kind == "c":
+        return g * F.rsqrt(self - 1) * F.rsqrt(self + 1)
+    return g * F.rsqrt(self * self - 1)
+
+
+@pointwise(_acosh_rule, floats=True, aliases=("arccosh",), in_place=False)
+def acosh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic cosine, element by element."""
+    return np.arccosh(self)
+
+
+@pointwise(lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
+def atanh(np: Any, self: Any, /) -> Any:
+    """Inverse hyperbolic tangent, element by element."""
+    return np.arctanh(self)
+
+
+def _in_place_too(function: Any) -> None:
+    """In-place forms of ``function``, which PyTorch computes and can not differentiate; their nodes have other numbers."""
+    name = function.op.name
+    node = function.op.backward[:-1] + "1"
+    other = variant(function, backward=node, in_place_backward=node)
+    other.derivative(self=function.op.rules[0])
+    for each in (name, f"arc{name[1:]}"):
+        form = in_place_form(other, f"{each}_")
+        surface(name=f"{each}_")(form)
+
+
+for _inverse in (asinh, acosh, atanh):
+    _in_place_too(_inverse)
+
+
+@op(function=False, method=False)
+def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
+    """``slope * (1 - value) * value``: the gradient of sigmoid as one operation, for graphs of gradients."""
+    if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
+        return large
+    return slope * np.subtract(1, value) * value
+
+
+sigmoid_backward.derivative(
+    slope=lambda F, g, value: F.sigmoid_backward(g, value),
+    value=lambda F, g, slope, value: g * slope * (1 - 2 * value),
+)
+
+
+@pointwise(
+    lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
+    inline=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
+            {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
+)  # fmt: skip
+def sigmoid(np: Any, self: Any, /) -> Any:
+    """``1 / (1 + exp(-x))``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.2689, 0.5000, 0.7311])
+    """
+    if self.size >= LARGE and (large := looped("sigmoid", self)) is not None:
+        return large
+    return np.reciprocal(1 + np.exp(np.negative(self)))
+
+
+@op(function=False, method=False, opmath=True)
+def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
+    """``grad_output`` where ``self`` is above ``threshold``, else 0."""
+    if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
+        return large
+    return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
+
+
+threshold_backward.derivative(
+    grad_output=lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
+    self=lambda F, g: F.zeros_as(g),
+)
+
+
+@pointwise(lambda F, g, out: F.threshold_backward(g, out, 0))
+def relu(np: Any, self: Any, /) -> Any:
+    """Each element where it is positive, else 0.
+
+    >>> import retrograd as torch
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    kind = self.dtype.kind
+    if kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    if kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if self.size >= LARGE and (large := looped("relu", self)) is not None:
+        return large
+    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 stays what it is
+
+
+@pointwise(
+    lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out),
+    refuses=("hypot_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def hypot(np: Any, self: Any, other: Any, /) -> Any:
+    """The length of the hypotenuse, element by element."""
+    return np.hypot(self, other)
+
+
+# -- Angles and waves ------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g: g * (math.pi / 180), floats=True, backward="Deg2RadBackward0",
+    check=real_only("deg2rad is not supported for complex tensors."),
+)  # fmt: skip
+def deg2rad(np: Any, self: Any, /) -> Any:
+    """Degrees as radians."""
+    return self * self.dtype.type(math.pi / 180)
+
+
+@pointwise(
+    lambda F, g: g * (180 / math.pi), floats=True, backward="Rad2DegBackward0",
+    check=real_only("rad2deg is not supported for complex tensors."),
+)  # fmt: skip
+def rad2deg(np: Any, self: Any, /) -> Any:
+    """Radians as degrees."""
+    return self * self.dtype.type(180 / math.pi)
+
+
+def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
+    turned = self * math.pi
+    slope = (turned * F.cos(turned) - F.sin(turned)) / (self * turned)
+    return g * F.where_else(self * turned != 0, slope)  # at 0 too the derivative by g is a number
+
+
+@pointwise(_sinc_rule, floats=True)
+def sinc(np: Any, self: Any, /) -> Any:
+    """``sin(πx) / (πx)``, and 1 at 0."""
+    turned = self * self.dtype.type(math.pi)
+    return np.where(turned == 0, 1, np.sin(turned) / np.where(turned == 0, 1, turned)).astype(self.dtype)
+
+
+def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
+    if self_dtype.kind != "c":
+        return F.zeros_as(g)
+    size = F.abs(self)
+    return F.where_else(self != 0, g * (self * 1j / (size * size)))
+
+
+@pointwise(_angle_rule, floats=True, holomorphic=False, in_place=False)
+def angle(np: Any, self: Any, /) -> Any:
+    """The angle of each complex number, in radians; of a real number 0, or π if it is negative."""
+    if self.dtype.kind == "c":
+        return np.angle(self)
+    return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
+
+
+@op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)
+def polar_block(np: Any, abs: Any, angle: Any, /) -> Any:
+    """Complex numbers of lengths and angles."""
+    out = np.empty(np.broadcast_shapes(abs.shape, angle.shape), np.complex64 if abs.itemsize == 4 else np.complex128)
+    out.real, out.imag = abs * np.cos(angle), abs * np.sin(angle)
+    return out
+
+
+polar_block.derivative(
+    abs=lambda F, g, out: F.real(F.conj_physical(g) * F.sgn(out)),
+    angle=lambda F, g, out: F.real(F.conj_physical(g) * (out * 1j)),
+)
+
+
+@surface(method=False)
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
+    """Complex numbers of lengths ``abs`` and angles ``angle`` (radians), both float32 or both float64."""
+    check_parts("polar", ("abs", "angle"), (abs, angle))
+    if abs.dtype is dtypes.float16:
+        raise dtypes.unsupported("polar_cpu", abs.dtype.numpy)
+    return polar_block(abs, angle)
+
+
+# -- Powers of two ---------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, other: g / (1 + F.exp2(other - self)),
+    lambda F, g, self, other: g / (1 + F.exp2(self - other)),
+    in_place=False, refuses=("logaddexp2_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def logaddexp2(np: Any, self: Any, other: Any, /) -> Any:
+    """``log2(2 ** x + 2 ** y)`` without overflow."""
+    return np.logaddexp2(self, other)
+
+
+_Frexp = named("frexp", ("mantissa", "exponent"))
+
+
+@op(
+    name="frexp_block", backward="FrexpBackward0", outputs=("mantissa", "exponent"), differentiable=1,
+    function=False, method=False,
+)  # fmt: skip
+def frexp_block(np: Any, self: Any, /) -> Any:
+    """Each number as ``mantissa * 2 ** exponent``."""
+    if self.dtype.kind not in "fV":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
+    return mantissa.astype(self.dtype), np.where(np.isfinite(mantissa), exponent, 0).astype(np.int32)
+
+
+frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
+
+
+@surface()
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """Mantissas between 1/2 and 1 and whole exponents: ``input = mantissa * 2 ** exponent``."""
+    return _Frexp(frexp_block(input))
+
+
+@op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
+def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
+    """``self * 2 ** other`` for whole ``other``, without a power that could overflow."""
+    if other.dtype.kind == "b":
+        raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
+    if (error := mismatch(self.shape, other.shape)) is not None:
+        raise error
+    return np.ldexp(self, other.astype(np.int32))
+
+
+ldexp_block.derivative(self=lambda F, g, other: F.ldexp_block(g, other))
+
+
+@pointwise(
+    lambda F, g, other: g * F.exp2(other), lambda F, g, out: g * out * math.log(2),
+    name="ldexp_power", backward="LdexpBackward0", floats=True, function=False, method=False, in_place=False,
+)  # fmt: skip
+def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
+    """``self * 2 ** other``."""
+    return self * np.exp2(other)
+
+
+def _ldexp_call(input: Tensor, other: Tensor) -> Any:
+    for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(each).__name__}"
+            )
+    whole = other._array.dtype.kind in "biu"
+    return ldexp_block if whole and input.is_floating_point() else ldexp_power
+
+
+def _writable_ldexp(target: Any) -> None:
+    if target is not None and target._array.dtype.kind in "biu":
+        raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
+
+
+@surface()
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
+    """``input * 2 ** other``, element by element.
+
+    >>> import retrograd as torch
+    >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))
+    tensor([16.0000,  1.5000])
+    """
+    return _ldexp_call(input, other)(input, other)
+
+
+@surface()
+def ldexp_(input: Tensor, other: Tensor) -> Tensor:
+    """In-place version of :func:`ldexp`."""
+    call = _ldexp_call(input, other)
+    _writable_ldexp(input)
+    return modify(call.op, (input, other), ())

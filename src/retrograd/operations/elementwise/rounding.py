@@ -1,0 +1,466 @@
+"""Rounding, choosing the larger or smaller, clamping, and taking signs: what is piecewise linear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.dtypes import converted
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, pointwise, surface
+from ...dispatch.generic_path import check_cast, modify
+from ...kernels.numba_dispatch import LARGE, looped
+from ..rule_helpers import check_first, kind_of, no_complex, no_slope, operand_kinds, real_only
+
+# -- Rounding ----------------------------------------------------------------------------------------------------------
+
+
+@pointwise(no_slope, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
+def floor(np: Any, self: Any, /) -> Any:
+    """The largest whole number not above each element."""
+    return np.floor(self) if self.dtype.kind in "fV" else self.copy()
+
+
+@pointwise(no_slope, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
+def ceil(np: Any, self: Any, /) -> Any:
+    """The smallest whole number not below each element."""
+    return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
+
+
+@pointwise(no_slope, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
+def trunc(np: Any, self: Any, /) -> Any:
+    """Each element without its fraction."""
+    return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
+
+
+@pointwise(1, refuses=("frac_cpu", "bic"))
+def frac(np: Any, self: Any, /) -> Any:
+    """The fraction of each element, with its sign."""
+    return self - np.trunc(self)
+
+
+@pointwise(
+    no_slope, name="round_whole", backward="RoundBackward0", function=False, method=False, in_place=False,
+    refuses=("round_vml_cpu", "bc"),
+)  # fmt: skip
+def round_whole(np: Any, self: Any, /) -> Any:
+    """The nearest whole number, ties to even."""
+    return np.rint(self) if self.dtype.kind in "fV" else self.copy()
+
+
+@pointwise(
+    no_slope, name="round_decimals", backward="RoundBackward1", function=False, method=False, in_place=False,
+
+)  # fmt: skip
+def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
+    """The nearest number with so many decimals."""
+    if self.dtype.kind not in "fV":
+        raise dtypes.unsupported("round_cpu" if decimals else "round_vml_cpu", self.dtype)
+    scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
+    return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
+
+
+@surface()
+def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
+    """The nearest whole number (ties to even), or the nearest with so many ``decimals``.
+
+    >>> import retrograd as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
+    tensor([0.5000, 1.5000, 2.2000])
+    """
+    return round_whole(input) if decimals is None else round_decimals(input, decimals)
+
+
+@surface()
+def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
+    """In-place version of :func:`round`."""
+    return (
+        modify(round_whole.op, (input,), ()) if decimals is None else modify(round_decimals.op, (input,), (decimals,))
+    )
+
+
+# -- Choosing ----------------------------------------------------------------------------------------------------------
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
+    in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
+)  # fmt: skip
+def maximum(np: Any, self: Any, other: Any, /) -> Any:
+    """The larger of two elements; nan if either is.
+
+    >>> import retrograd as torch
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([3, 5])
+    """
+    return np.maximum(self, other)
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self > other, 0),
+    lambda F, g, self, other: F.masked_fill_scalar(F.where_half(g, self, other), self < other, 0),
+    in_place=False, check=real_only("minimum not implemented for complex tensors."), numbers=False,
+)  # fmt: skip
+def minimum(np: Any, self: Any, other: Any, /) -> Any:
+    """The smaller of two elements; nan if either is."""
+    return np.minimum(self, other)
+
+
+@op(function=False, method=False)
+def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
+    """``g``, halved where ``self`` and ``other`` are equal."""
+    return np.where(self == other, g / 2, g)
+
+
+where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(g, ~((self >= other) | (other != other)), 0),
+    lambda F, g, self, other: F.masked_fill_scalar(g, (self >= other) | (other != other), 0),
+    in_place=False, check=real_only("fmax not implemented for complex tensors."), numbers=False,
+)  # fmt: skip
+def fmax(np: Any, self: Any, other: Any, /) -> Any:
+    """The larger of two elements; of a nan and a number the number."""
+    return np.fmax(other, self)  # in this order of two zeros the first is taken
+
+
+@pointwise(
+    lambda F, g, self, other: F.masked_fill_scalar(g, ~((self <= other) | (other != other)), 0),
+    lambda F, g, self, other: F.masked_fill_scalar(g, (self <= other) | (other != other), 0),
+    in_place=False, check=real_only("fmin not implemented for complex tensors."), numbers=False,
+)  # fmt: skip
+def fmin(np: Any, self: Any, other: Any, /) -> Any:
+    """The smaller of two elements; of a nan and a number the number."""
+    return np.fmin(other, self)  # in this order of two zeros the first is taken
+
+
+def _in_bounds(x: Any, low: Any, high: Any) -> Any:
+    if low is None:
+        return x <= high
+    return (x >= low) if high is None else (x >= low) & (x <= high)
+
+
+@op(function=False, method=False, backward="WhereBackward0")
+def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
+    """``grad_output`` where ``self`` is within the bounds, else 0."""
+    if self.size >= LARGE and self.dtype.kind == "f":
+        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
+        if (large := looped("within", grad_output, self, numbers=bounds)) is not None:
+            return large
+    return np.where(_in_bounds(self, min, max), grad_output, np.zeros((), grad_output.dtype))
+
+
+clamp_backward.derivative(
+    grad_output=lambda F, g, self, min, max: F.clamp_backward(g, self, min, max), self=lambda F, g: F.zeros_as(g)
+)
+
+
+def _clamp_over(x: Any, low: Any, high: Any) -> None:
+    """Clamp an array of floats in place."""
+    found = x
+    if low is not None:
+        found = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
+    if high is not None:
+        numpy.minimum(found, numpy.asarray(high, x.dtype), out=x)
+
+
+@pointwise(
+    lambda F, g, self, min, max: F.clamp_backward(g, self, min, max),
+    name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
+    over=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
+)  # fmt: skip
+def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
+    """Each element, or the number ``min`` or ``max`` where it is beyond."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.size >= LARGE and self.dtype.kind == "f":
+        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
+        if bounds[0] <= bounds[1] and (large := looped("clamp", self, numbers=bounds)) is not None:
+            return large
+    if min is not None:
+        self = np.maximum(self, _limit(np, min, self.dtype))
+    return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
+
+
+def _limit(np: Any, value: Any, dtype: Any) -> Any:
+    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
+    if dtype.kind == "f":
+        return np.asarray(value, dtype)
+    return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
+
+
+@pointwise(
+    lambda F, g, self, min, max: F.where_else((self >= min) & (self <= max), g),
+    lambda F, g, self, min, max: F.where_else((self < min) & (min < max), g),
+    lambda F, g, self, min, max: F.where_else((self > max) | (max < min), g),
+    name="clamp_tensor", backward="ClampBackward0", refuses=("clamp_cpu", "b"), function=False, method=False, in_place=False,
+)  # fmt: skip
+def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
+    """Each element, or that of ``min`` or ``max`` where it is beyond."""
+    return np.minimum(np.maximum(self, min), max)
+
+
+# A bound on one side, a tensor or a number. PyTorch's nodes say whether clamp or clamp_min was called.
+def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
+    inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
+    return pointwise(
+        inside, outside, name=name, backward=backward, function=False, method=False, in_place=False
+    )(kernel)  # fmt: skip
+
+
+def _not_below(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self >= bound, g)
+
+
+def _below(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self < bound, g)
+
+
+def _not_above(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self <= bound, g)
+
+
+def _above(F: Any, g: Any, self: Any, bound: Any) -> Any:
+    return F.where_else(self > bound, g)
+
+
+def _at_least(np: Any, self: Any, bound: Any, /) -> Any:
+    """Each element, or that of the bound where it is below."""
+    return np.maximum(self, bound)
+
+
+def _at_most(np: Any, self: Any, bound: Any, /) -> Any:
+    """Each element, or that of the bound where it is above."""
+    return np.minimum(self, bound)
+
+
+_clamp_low = _bound_of_tensor("clamp_low_tensor", "ClampBackward0", _at_least)
+_clamp_high = _bound_of_tensor("clamp_high_tensor", "ClampBackward0", _at_most)
+_clamp_min_tensor = _bound_of_tensor("clamp_min_tensor", "ClampMinBackward1", _at_least)
+_clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _at_most)
+
+
+@pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
+def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
+    """Each element, or the bound where it is below."""
+    return np.maximum(self, _limit(np, bound, self.dtype))
+
+
+@pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
+def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
+    """Each element, or the bound where it is above."""
+    return np.minimum(self, _limit(np, bound, self.dtype))
+
+
+_Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
+
+
+def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
+    """The block, its tensors and its parameters for a call of ``clamp``."""
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
+    if any(tensors) != all(tensors) or any(isinstance(each, str) for each in (low, high)):
+        given = ", ".join(type(each).__name__ for each in (input, low, high) if each is not None)
+        raise TypeError(
+            f"clamp() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+            " * (Tensor input, Tensor min = None, Tensor max = None, *, Tensor out = None)\n"
+            " * (Tensor input, Number min = None, Number max = None, *, Tensor out = None)\n"
+        )
+    if any(_is_complex(each) for each in (input, low, high)):
+        raise NotImplementedError("clamp is not supported for complex types")
+    if not any(tensors):
+        return clamp_scalar, (input,), (low, high)
+    if low is None:
+        return _clamp_high, (input, high), ()
+    return (_clamp_low, (input, low), ()) if high is None else (clamp_tensor, (input, low, high), ())
+
+
+def _is_complex(x: Any) -> bool:
+    return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
+
+
+def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
+    """The block, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
+    if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
+        argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({given}), but expected "
+            f"one of:\n * (Tensor input, Tensor {argument}, *, Tensor out = None)\n * (Tensor input, Number {argument}, *, "
+            "Tensor out = None)\n"
+        )
+    if _is_complex(input) or _is_complex(bound):
+        if isinstance(bound, Tensor):
+            kernel = "maximum_cpu" if name == "clamp_min" else "minimum_cpu"
+            raise dtypes.unsupported(kernel, dtypes.promote_types(input.dtype, bound.dtype).numpy)
+        raise NotImplementedError("clamp is not supported for complex types")
+    return (of_tensor, (input, bound), ()) if isinstance(bound, Tensor) else (of_number, (input,), (bound,))
+
+
+def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
+    """``input`` in the dtype that it has together with numbers."""
+    for each in bounds:
+        if each is not None:
+            target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(each))
+            if target is not input.dtype:
+                input = input.to(target)
+    return input
+
+
+def _clamped(call: _Call) -> Tensor:
+    block, tensors, params = call
+    if params:
+        tensors = (_promoted(tensors[0], params),)
+    return block(*tensors, *params)
+
+
+def _clamp_in_place(call: _Call) -> Tensor:
+    block, tensors, params = call
+    if params:
+        check_cast(_promoted(tensors[0], params).dtype, tensors[0].dtype)
+    return modify(block.op, tensors, params)
+
+
+#: What bounds are in the common way.
+_BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
+
+
+@surface(aliases=("clip",), quick=clamp_scalar, guard=_BOUNDS)
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
+
+    >>> import retrograd as torch
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return _clamped(_clamp_call(input, min, max))
+
+
+@surface(aliases=("clip_",), quick=clamp_scalar, guard=_BOUNDS, over=True)
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place version of :func:`clamp`."""
+    return _clamp_in_place(_clamp_call(input, min, max))
+
+
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", bound="min")
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or ``min`` where it is below."""
+    return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
+
+
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", bound="max")
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+    """Each element, or ``max`` where it is above."""
+    return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
+
+
+@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", over=True, bound="min")
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """In-place version of :func:`clamp_min`."""
+    return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
+
+
+@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", over=True, bound="max")
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """In-place version of :func:`clamp_max`."""
+    return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
+
+
+# -- Signs and steps -------------------------------------------------------------------------------------------------
+
+
+def _ratio(F: Any, g: Any, self: Any, out: Any) -> Any:
+    return g * F.where_else(self != 0, out / self)
+
+
+@pointwise(
+    _ratio, no_slope, name="copysign_tensor", floats=True, refuses=("copysign_cpu", "c"),
+    function=False, method=False, in_place=False, backward="CopysignBackward0",
+)  # fmt: skip
+def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
+    """The size of ``self`` with the sign of ``other``."""
+    return np.copysign(self, other)
+
+
+@pointwise(
+    _ratio, None, name="copysign_number", floats=True, refuses=("copysign_cpu", "c"),
+    function=False, method=False, in_place=False, backward="CopysignBackward1",
+)  # fmt: skip
+def copysign_number(np: Any, self: Any, other: Any, /) -> Any:
+    """The size of ``self`` with the sign of a number."""
+    return np.copysign(self, other)
+
+
+def _copysign_call(input: Any, other: Any) -> Any:
+    check_first("copysign", input, other)
+    return copysign_tensor if isinstance(other, Tensor) else copysign_number
+
+
+@surface()
+def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
+    """The size of each element with the sign of ``other`` (a tensor or a number)."""
+    return _copysign_call(input, other)(input, other)
+
+
+@surface(function=False)
+def copysign_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`copysign`."""
+    return modify(_copysign_call(input, other).op, (input, other), ())
+
+
+def _check_step(input: Any, values: Any) -> None:
+    if kind_of(input) == "c" or kind_of(values) == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@pointwise(
+    no_slope, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
+)  # fmt: skip
+def heaviside(np: Any, self: Any, values: Any, /) -> Any:
+    """0 for negative elements, 1 for positive ones, and the element of ``values`` for 0."""
+    return np.where(self == 0, values, (self > 0).astype(self.dtype))
+
+
+@pointwise(
+    lambda F, g, self, other: F.where_else(self != other, g), no_slope, refuses=("nextafter_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def nextafter(np: Any, self: Any, other: Any, /) -> Any:
+    """The floating-point number that comes next to each element on the way to ``other``."""
+    return np.where(self == other, other, np.nextafter(self, other))
+
+
+def _keep_finite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    kept = np.where(x != x, np.asarray(nan).astype(x.dtype), x)
+    kept = np.where(x == np.inf, np.asarray(posinf).astype(x.dtype), kept)
+    return np.where(x == -np.inf, np.asarray(neginf).astype(x.dtype), kept)
+
+
+@pointwise(lambda F, g, self: g * F.isfinite(self))
+def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """Each element, or ``nan`` (0), ``posinf`` or ``neginf`` (the limits of the dtype) where it is not finite.
+
+    >>> import retrograd as torch
+    >>> torch.nan_to_num(torch.tensor([1.0, torch.nan]))
+    tensor([1., 0.])
+    """
+    if self.dtype.kind in "biu":
+        return self.copy()
+    limits = dtypes.finfo(dtypes.of(self.dtype))
+    values = (0 if nan is None else nan, limits.max if posinf is None else posinf,
+              limits.min if neginf is None else neginf)  # fmt: skip
+    if self.dtype.kind != "c":
+        return _keep_finite(np, self, *values)
+    out = np.empty_like(self)
+    out.real, out.imag = (_keep_finite(np, part, *values) for part in (self.real, self.imag))
+    return out
+
+
+for _exact in (nextafter, nan_to_num):
+    _exact.op.opmath = False  # what is next, and what is largest, depends on the dtype

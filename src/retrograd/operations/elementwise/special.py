@@ -1,0 +1,499 @@
+"""Special functions, element by element: gamma and its kin, errors and normal probabilities, Bessel's, polynomials.
+
+SciPy does the numerics (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public in
+``retrograd.special`` only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, pointwise, surface
+from ...dispatch.generic_path import modify
+from ...kernels import polynomials, special_derivatives
+from ...kernels import scipy_backend as kernels
+from ...kernels.numba_dispatch import LARGE, looped
+from ...kernels.scipy_backend import special
+
+_ROOT_PI = math.sqrt(math.pi)
+
+# -- Gamma and its kin -----------------------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, g, self: g * F.digamma(self), floats=True, in_place="method", refuses=("lgamma_vml_cpu", "c"))
+def lgamma(np: Any, self: Any, /) -> Any:
+    """The logarithm of the size of the gamma function.
+
+    >>> import retrograd as torch
+    >>> torch.lgamma(torch.tensor([1.0, 5.0]))
+    tensor([0.0000, 3.1781])
+    """
+    return np.where(np.isinf(self), np.inf, special(np, "gammaln", self)).astype(self.dtype)
+
+
+@pointwise(lambda F, g, self: g * F.polygamma(self, 1), floats=True, in_place="method", refuses=("digamma", "c"))
+def digamma(np: Any, self: Any, /) -> Any:
+    """The derivative of the logarithm of the gamma function."""
+    return special(np, "psi", self)
+
+
+@pointwise(
+    lambda F, g, self, n: g * F.polygamma(self, n + 1),
+    name="polygamma", floats=True, function=False, method=False, in_place=False,
+    in_place_backward="PolygammaBackward1",
+)  # fmt: skip
+def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
+    """The derivative of order ``n`` of ``digamma``."""
+    if self.dtype.kind == "c":
+        raise dtypes.unsupported(("digamma", "trigamma", "polygamma")[min(n, 2)], self.dtype)
+    if n == 0:
+        return special(np, "psi", self)
+    if n == 1:
+        return _trigamma(np, self)
+    sign = 1 if n % 2 else -1
+    return (sign * math.gamma(n + 1.0) if n < 170 else sign * math.inf) * _hurwitz(np, self.dtype.type(n + 1), self)
+
+
+def _hurwitz(np: Any, x: Any, q: Any) -> Any:
+    """Hurwitz's zeta function; its formula says nothing at infinity, as at PyTorch."""
+    found = special(np, "zeta", x, q)
+    return np.where((q == np.inf) & (x > 1), np.nan, found).astype(found.dtype)
+
+
+def _trigamma(np: Any, x: Any) -> Any:
+    # Reflected at 1/2: π² / sin²(πx) = trigamma(x) + trigamma(1 - x).
+    low = x < 0.5
+    found = special(np, "zeta", x.dtype.type(2), np.where(low, 1 - x, x))
+    return np.where(low, (np.pi / np.sin(np.pi * x)) ** 2 - found, found).astype(x.dtype)
+
+
+def _order(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, (int, numpy.integer)):
+        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return int(n)
+
+
+@surface(method=False)
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
+    """The derivative of order ``n`` of the digamma function."""
+    return polygamma_block(input, _order(n))
+
+
+@surface(function=False, name="polygamma")
+def polygamma_method(input: Tensor, n: int) -> Any:
+    """The derivative of order ``n`` of the digamma function."""
+    return polygamma_block(input, _order(n))
+
+
+@surface(function=False)
+def polygamma_(input: Tensor, n: int) -> Tensor:
+    """In-place version of :func:`polygamma`."""
+    return modify(polygamma_block.op, (input,), (_order(n),))
+
+
+def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
+    total = F.digamma(self)
+    for j in range(1, p):
+        total = total + F.digamma(self - j / 2)
+    return g * total
+
+
+@op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
+def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
+    """See :func:`mvlgamma`."""
+    if self.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if self.dtype.kind == "c":
+        raise dtypes.unsupported("arange_cpu", self.dtype)
+    if self.dtype.kind in "iu":
+        self = self.astype(dtypes.default.floating.numpy)
+    total = lgamma.op.kernel(np, self)
+    for j in range(1, p):
+        total = total + lgamma.op.kernel(np, self - self.dtype.type(j / 2))
+    return total + self.dtype.type(p * (p - 1) / 4 * math.log(math.pi))
+
+
+mvlgamma_block.derivative(self=_mvlgamma_rule)
+
+
+@surface()
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
+    """The logarithm of the multivariate gamma function of dimension ``p``."""
+    return mvlgamma_block(input, p)
+
+
+@surface(function=False)
+def mvlgamma_(input: Tensor, p: int) -> Tensor:
+    """In-place version of :func:`mvlgamma`."""
+    if not input.is_floating_point() and not input.is_complex():
+        raise RuntimeError(
+            f"mvlgamma: result type {dtypes.scalar_name(input.dtype)} can't be cast to the desired output type "
+            f"{dtypes.scalar_name(dtypes.default.floating)}"
+        )
+    return modify(mvlgamma_block.op, (input,), (p,))
+
+
+@pointwise(
+    lambda F, g, self, other, n: g * _moment_by_order(F, self, other, n),
+    lambda F, g, self, other, n: _igamma_slope(F, g, self, other) * (F.log(other) - F.digamma(self)) ** n,
+    function=False, method=False, in_place=False, numbers=False,
+)  # fmt: skip
+def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
+    """``E[(ln T - ψ(a))ⁿ; T < x]`` for T of the gamma distribution of order ``self``, and x in ``other``."""
+    return special_derivatives.gamma_moment(np, self, other, n)
+
+
+def _moment_by_order(F: Any, a: Any, x: Any, n: int) -> Any:
+    below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
+    return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
+
+
+def _igamma_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
+    return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
+
+
+def _at_the_ends(np: Any, order: Any, x: Any, found: Any, at_zero: int, at_infinity: int) -> Any:
+    # PyTorch asks for 0 and infinity before it asks for nan.
+    no_order = order != order
+    found = np.where(no_order & (x == 0), at_zero, np.where(no_order & (x == np.inf), at_infinity, found))
+    return np.where((order == np.inf) & (x != x), at_zero, found).astype(order.dtype)
+
+
+@pointwise(
+    lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_slope, refuses=("igamma_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def igamma(np: Any, self: Any, other: Any, /) -> Any:
+    """The regularized lower incomplete gamma function: of order ``self``, integrated up to ``other``."""
+    return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
+
+
+@pointwise(
+    lambda F, g, self, other: -g * F.gamma_moment(self, other, 1),
+    lambda F, g, self, other: -_igamma_slope(F, g, self, other),
+    refuses=("igammac_cpu", "bic"), numbers=False,
+)  # fmt: skip
+def igammac(np: Any, self: Any, other: Any, /) -> Any:
+    """The regularized upper incomplete gamma function: of order ``self``, integrated from ``other``."""
+    return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
+
+
+# -- Errors and normal probabilities ---------------------------------------------------------------------------------
+
+
+@pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
+def erf(np: Any, self: Any, /) -> Any:
+    """The error function: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to each element."""
+    if self.size >= LARGE and (large := looped("erf", self)) is not None:
+        return large
+    return special(np, "erf", self)
+
+
+@pointwise(lambda F, g, self: g * (-2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erfc_vml_cpu", "c"))
+def erfc(np: Any, self: Any, /) -> Any:
+    """``1 - erf(x)``, exact where that is small."""
+    return special(np, "erfc", self)
+
+
+@pointwise(
+    lambda F, g, out: g * (_ROOT_PI / 2 * F.exp(out * out)), floats=True, in_place="method",
+    refuses=("erfinv_vml_cpu", "c"),
+)  # fmt: skip
+def erfinv(np: Any, self: Any, /) -> Any:
+    """The inverse of the error function: infinite at -1 and 1, nan beyond."""
+    return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # -0.0 stays what it is
+
+
+def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
+    """An operation of floats that only ``special`` shows."""
+    options = {"function": False, "method": False, "in_place": False, **options}
+    return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
+
+
+@_hidden(lambda F, g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
+def special_erfcx(np: Any, self: Any, /) -> Any:
+    """``exp(x²) * erfc(x)``, which falls as ``1 / x``."""
+    return special(np, "erfcx", self)
+
+
+@_hidden(
+    lambda F, g, self: g * (F.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))),
+    refuses="erf_vml_cpu", backward="MulBackward1",
+)  # fmt: skip
+def special_ndtr(np: Any, self: Any, /) -> Any:
+    """The probability that a normal variable is below each element."""
+    # Of 1 + erf, as PyTorch has it: nothing is left far below 0.
+    return (1 + special(np, "erf", self / self.dtype.type(math.sqrt(2)))) * self.dtype.type(0.5)
+
+
+@_hidden(lambda F, g, out: g * (math.sqrt(2 * math.pi) * F.exp(out * out * 0.5)), refuses="ndtri_cpu", kinds="hc")
+def special_ndtri(np: Any, self: Any, /) -> Any:
+    """The element below which a normal variable is with each probability."""
+    return special(np, "ndtri", self)
+
+
+@_hidden(
+    lambda F, g, self: g * (math.sqrt(2 / math.pi) / F.special_erfcx(self * -math.sqrt(0.5))),
+    refuses="log_ndtr_cpu", kinds="hc",
+)  # fmt: skip
+def special_log_ndtr(np: Any, self: Any, /) -> Any:
+    """The logarithm of the probability that a normal variable is below each element."""
+    return special(np, "log_ndtr", self)
+
+
+@_hidden(lambda F, g, self: g * (-F.log(self) - 1), refuses="entr_cpu")
+def special_entr(np: Any, self: Any, /) -> Any:
+    """``-x * log(x)``: 0 at 0, minus infinity below."""
+    inside = np.where(self > 0, self, 1)
+    found = np.where(self > 0, -self * np.log(inside), np.where(self == 0, 0, -np.inf))
+    return np.where(self != self, self, found).astype(self.dtype)
+
+
+# -- Bessel's functions ----------------------------------------------------------------------------------------------
+
+
+def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
+    """Where elements are so near 0 that what is divided by them means nothing; and elements with which to divide."""
+    eps = dtypes.finfo(dtypes.of(dtype)).eps
+    near = ~(F.abs(self) > eps)  # nan counts as near, as at PyTorch
+    return near, F.masked_fill_scalar(self, near, eps)
+
+
+def _i1_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
+    near, safe = _tiny(F, self, self_dtype)
+    return g * F.masked_fill_scalar(F.i0(safe) - out / safe, near, 0.5)
+
+
+def _i1e_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
+    near, safe = _tiny(F, self, self_dtype)
+    return g * F.masked_fill_scalar(F.special_i0e(safe) - out * (F.sgn(safe) + F.reciprocal(safe)), near, 0.5)
+
+
+@pointwise(lambda F, g, self: g * F.special_i1(self), floats=True, refuses=("i0_vml_cpu", "c"))
+def i0(np: Any, self: Any, /) -> Any:
+    """The modified Bessel function of the first kind of order 0."""
+    return special(np, "i0", self)
+
+
+@_hidden(
+    lambda F, g, self, out: g * (F.special_i1e(self) - F.sgn(self) * out),
+    backward="SpecialI0EBackward0", refuses="i0e_cpu",
+)  # fmt: skip
+def special_i0e(np: Any, self: Any, /) -> Any:
+    """``exp(-|x|) * i0(x)``."""
+    return special(np, "i0e", self)
+
+
+@_hidden(_i1_rule, refuses="i1_cpu")
+def special_i1(np: Any, self: Any, /) -> Any:
+    """The modified Bessel function of the first kind of order 1."""
+    return special(np, "i1", self)
+
+
+@_hidden(_i1e_rule, backward="SpecialI1EBackward0", refuses="i1e_cpu")
+def special_i1e(np: Any, self: Any, /) -> Any:
+    """``exp(-|x|) * i1(x)``."""
+    return special(np, "i1e", self)
+
+
+#: Functions without a derivative at PyTorch: the name, SciPy's, what its argument is called, and what it is.
+_WITHOUT_DERIVATIVE = {
+    "bessel_j0": ("j0", "input", "The Bessel function of the first kind of order 0."),
+    "bessel_j1": ("j1", "input", "The Bessel function of the first kind of order 1."),
+    "bessel_y0": ("y0", "input", "The Bessel function of the second kind of order 0."),
+    "bessel_y1": ("y1", "input", "The Bessel function of the second kind of order 1."),
+    "modified_bessel_i0": ("i0", "input", "The modified Bessel function of the first kind of order 0."),
+    "modified_bessel_i1": ("i1", "input", "The modified Bessel function of the first kind of order 1."),
+    "modified_bessel_k0": ("k0", "input", "The modified Bessel function of the second kind of order 0."),
+    "modified_bessel_k1": ("k1", "input", "The modified Bessel function of the second kind of order 1."),
+    "scaled_modified_bessel_k0": ("k0e", "x", "``exp(x)`` times the modified Bessel function K of order 0."),
+    "scaled_modified_bessel_k1": ("k1e", "x", "``exp(x)`` times the modified Bessel function K of order 1."),
+}
+
+
+def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
+    def of_input(np: Any, input: Any, /) -> Any:
+        return special(np, scipy_name, input)
+
+    def of_x(np: Any, x: Any, /) -> Any:
+        return special(np, scipy_name, x)
+
+    kernel = of_x if argument == "x" else of_input
+    kernel.__doc__ = doc
+    return _hidden(name=f"special_{name}", refuses=f"{name}_cpu", kinds="hc")(kernel)
+
+
+BESSEL = {name: _bessel(name, *row) for name, row in _WITHOUT_DERIVATIVE.items()}
+
+
+@_hidden(refuses="airy_ai_cpu", kinds="hc")
+def special_airy_ai(np: Any, x: Any, /) -> Any:
+    """The Airy function Ai."""
+    return kernels.airy_ai(np, x)
+
+
+@_hidden(refuses="spherical_bessel_j0_cpu", kinds="hc")
+def special_spherical_bessel_j0(np: Any, x: Any, /) -> Any:
+    """The spherical Bessel function of the first kind of order 0: ``sin(x) / x``."""
+    return kernels.spherical_bessel_j0(np, x)
+
+
+# -- Orthogonal polynomials ------------------------------------------------------------------------------------------
+
+#: The name, its kernel and what the kernel is told besides, and whose polynomials they are.
+_POLYNOMIALS = {
+    **{
+        f"chebyshev_polynomial_{kind}": (polynomials.chebyshev, kind, high, f"Chebyshev's polynomial of the {which} kind")
+        for kind, high, which in (("t", 6, "first"), ("u", 8, "second"), ("v", 8, "third"), ("w", 8, "fourth"))
+    },
+    **{
+        f"shifted_chebyshev_polynomial_{kind}": (
+            polynomials.shifted, kind, high, f"Chebyshev's polynomial of the {which} kind on the interval from 0 to 1"
+        )
+        for kind, high, which in (("t", 6, "first"), ("u", 6, "second"), ("v", 6, "third"), ("w", 4, "fourth"))
+    },
+    "hermite_polynomial_h": (polynomials.hermite_h, None, 0, "Hermite's polynomial, as physicists write it,"),
+    "hermite_polynomial_he": (polynomials.hermite_he, None, 0, "Hermite's polynomial, as it stands in probability,"),
+    "laguerre_polynomial_l": (polynomials.laguerre_l, None, 0, "Laguerre's polynomial"),
+    "legendre_polynomial_p": (polynomials.legendre_p, None, 0, "Legendre's polynomial"),
+}  # fmt: skip
+
+
+def _polynomial(name: str, calculate: Any, kind: str | None, high: int, whose: str) -> Any:
+    def kernel(np: Any, x: Any, n: Any, /) -> Any:
+        x, n = np.broadcast_arrays(x, n if hasattr(n, "dtype") else x.dtype.type(n))
+        degree = n.astype(np.int64)
+        return calculate(np, x, degree) if kind is None else calculate(np, kind, x, degree, high)
+
+    kernel.__doc__ = f"{whose} of degree ``n`` (a fraction is cut off; 0 for a negative degree), at ``x``."
+    return _hidden(name=f"special_{name}", refuses=f"{name}_cpu", kinds="hc")(kernel)
+
+
+POLYNOMIALS = {name: _polynomial(name, *row) for name, row in _POLYNOMIALS.items()}
+
+# -- Logarithms, and zeta --------------------------------------------------------------------------------------------
+
+
+def _logit_slope(F: Any, g: Any, self: Any, eps: Any) -> Any:
+    bounded = eps is not None and eps >= 0
+    low, high = (eps, 1 - eps) if bounded else (0.0, 1.0)
+    outside = (self < low) | (self > high)
+    slope = g / (self * (1 - self) + 0.0)  # which makes -0.0 a 0
+    return F.masked_fill_scalar(slope, outside, 0 if bounded else math.nan)
+
+
+@pointwise(_logit_slope, floats=True, refuses=("logit_cpu", "c"))
+def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
+    """``log(x / (1 - x))``, of elements moved between ``eps`` and ``1 - eps`` first if ``eps`` is given."""
+    if eps is not None:
+        low, high = self.dtype.type(eps), self.dtype.type(1) - self.dtype.type(eps)
+        self = np.where(self < low, low, np.where(self > high, high, self))
+    return np.log(self / (1 - self))
+
+
+def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
+    """Declare a function of two tensors, or of a tensor and a number on either side: PyTorch numbers their nodes."""
+
+    def declare(kernel: Any) -> tuple[Any, ...]:
+        return tuple(
+            pointwise(
+                *rules, name=name + suffix, backward=f"{backward}Backward{number}", floats=True,
+                refuses=(refuses, kinds), function=False, method=False, in_place=False,
+            )(kernel)
+            for number, suffix in enumerate(("_tensor", "_scalar", "_number"))
+        )  # fmt: skip
+
+    return declare
+
+
+def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
+    """The block for two tensors, for a number and a tensor, or for a tensor and a number."""
+    if isinstance(input, Tensor):
+        return blocks[0 if isinstance(other, Tensor) else 2]
+    if isinstance(other, Tensor):
+        return blocks[1]
+    given = f"{type(input).__name__}, {type(other).__name__}"
+    raise TypeError(
+        f"{blocks[0].op.shown}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
+        " * (Tensor input, Tensor other, *, Tensor out = None)\n"
+        " * (Number self, Tensor other, *, Tensor out = None)\n"
+        " * (Tensor input, Number other, *, Tensor out = None)\n"
+    )
+
+
+@_of_two(
+    lambda F, g, self, other: F.masked_fill_scalar(F.xlogy_tensor(g, other), (self == 0) & (other <= 0), 0),
+    lambda F, g, self, other: g * self / other,
+    name="xlogy", backward="Xlogy", refuses="xlogy_cpu",
+)  # fmt: skip
+def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
+    """``x * log(y)``, 0 where x is 0 and y is a number."""
+    return special(np, "xlogy", self, other)
+
+
+@surface()
+def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number.
+
+    >>> import retrograd as torch
+    >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
+    tensor([0., 0.])
+    """
+    return _choose(_xlogy, input, other)(input, other)
+
+
+@surface()
+def xlogy_(input: Tensor, other: Any) -> Tensor:
+    """In-place version of :func:`xlogy`."""
+    return modify(_choose(_xlogy, input, other).op, (input, other), ())
+
+
+@_of_two(
+    lambda F, g, self, other: F.masked_fill_scalar(F.special_xlog1py_tensor(g, other), (self == 0) & (other <= -1), 0),
+    lambda F, g, self, other: g * self / (other + 1),
+    name="special_xlog1py", backward="SpecialXlog1Py", refuses="xlog1py_cpu",
+)  # fmt: skip
+def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
+    """``x * log(1 + y)``, 0 where x is 0 and y is a number."""
+    return special(np, "xlog1py", self, other)
+
+
+@pointwise(
+    lambda F, g, self, other, n: -g * F.zeta_sum(self, other, n + 1),
+    lambda F, g, self, other, n: g * (
+        (n * F.zeta_sum(self + 1, other, n - 1) if n else 0) - self * F.zeta_sum(self + 1, other, n)
+    ),
+    function=False, method=False, in_place=False,
+)  # fmt: skip
+def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
+    """The sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0."""
+    x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
+    return special_derivatives.zeta_sum(np, x, q, n)
+
+
+@_of_two(
+    lambda F, g, self, other: -g * F.zeta_sum(self, other, 1),
+    lambda F, g, self, other: g * (-self * F.special_zeta_tensor(self + 1, other)),
+    name="special_zeta", backward="SpecialZeta", refuses="zeta_cpu", kinds="hc",
+)  # fmt: skip
+def _zeta(np: Any, self: Any, other: Any, /) -> Any:
+    """Hurwitz's zeta function: the sum of ``(k + other) ** -self`` over k from 0."""
+    return _hurwitz(np, self, other)
+
+
+def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """``input * log(1 + other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number."""
+    return _choose(_xlog1py, input, other)(input, other)
+
+
+def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
+    """Hurwitz's zeta function: the sum of ``(k + other) ** -input`` over k from 0; either may be a number."""
+    return _choose(_zeta, input, other)(input, other)

@@ -1,0 +1,812 @@
+"""Reading and writing at indices along a dimension, or counted in one row: gather, scatter, index_add, take, put."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, wrap
+from ...core.views import check_partial_overlap
+from ...dispatch.declare import TENSORS, op, surface
+from ...dispatch.generic_path import modify
+from ...dispatch.promotion import mismatch
+from ...dispatch.transform_tensor import Transformed
+from ...kernels import indexing
+from ...kernels.gather_scatter import SOME, fits, taken, taken_along, within
+from ...kernels.numba_dispatch import LARGE, copied
+from ...runtime.user_frame import warn
+from ..engine_ops import expand
+
+#: What an index may be made of.
+INDICES = (dtypes.int64, dtypes.int32)
+INT = numpy.dtype(numpy.int64)
+
+# -- Along a dimension -----------------------------------------------------------------------------------------------
+
+
+def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
+    """Refuse an index that is not from ``low`` to below ``size``."""
+    array = index._array
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
+        return
+    if array.size and (int(array.max()) >= size or int(array.min()) < low):
+        raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
+
+
+def _own(np: Any, x: Any) -> Any:
+    """A copy in C order."""
+    large = x.size >= LARGE and x.flags.c_contiguous
+    return copied(x) if large else np.array(x, order="C")  # a gradient may be a NumPy scalar
+
+
+def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:
+    return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
+
+
+def _size(x: Tensor, dim: int) -> int:
+    return x._array.shape[dim] if x._array.ndim else 1
+
+
+@op(
+    name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
+    inline=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
+            "self.take(index, dim) if index.size < SOME else much_taken(self, index, dim)",
+            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
+)  # fmt: skip
+def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
+    """The slices at ``index`` of dimension ``dim``."""
+    if not self.ndim:
+        return self.copy()
+    return taken(self, index if index.ndim == 1 else index.reshape(-1), dim)
+
+
+index_select_block.derivative(
+    self=lambda F, g, self_shape, index, dim: F.index_select_backward(g, index, self_shape, dim)
+)
+
+
+@op(function=False, method=False, linear=True, opmath=True)
+def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
+    """Zeros of ``shape`` to which the slices of ``self`` are added at ``index``."""
+    if not shape:
+        return self.reshape(shape)
+    return indexing.add(
+        np, np.zeros(shape, self.dtype), (None,) * dimension(dim, len(shape)) + (index.reshape(-1),), self
+    )
+
+
+index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_block(g, index, dim))
+
+
+@surface(quick=index_select_block, guard="inline", operands=("input", "index"))
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
+    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
+    tensor([[3, 4]])
+    """
+    at = dimension(dim, input._array.ndim)
+    if index._array.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in INDICES:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not input._array.ndim and index._array.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._array.size} value(s)")
+    _check_range(index, _size(input, at), lambda bad: IndexError("index out of range in self"))
+    return index_select_block(input, index, at)
+
+
+#: What needs no further checks, and is the most common.
+_PLAIN_GATHER = (
+    "index.dtype is INT and (index.shape == self.shape or fits(index.shape, self.shape, dim)) and self.ndim and "
+    "within(index, self.shape[dim])",
+    "taken_along(np, self, index, dim)",
+    {"INT": numpy.dtype(numpy.int64), "within": within, "fits": fits, "taken_along": taken_along},
+)  # fmt: skip
+_PLAIN_SCATTER = (
+    "index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim and "
+    "within(index, self.shape[dim])", "kernel(np, self, index, src, dim)", {"INT": INT, "within": within},
+)  # fmt: skip
+
+
+@op(
+    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline=_PLAIN_GATHER
+)  # fmt: skip
+def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
+    """The elements at ``index`` along ``dim``."""
+    return indexing.gather(np, self, index, dim)
+
+
+gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backward(g, index, self_shape, dim))
+
+
+@op(function=False, method=False, linear=True, opmath=True)
+def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
+    """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
+    return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
+
+
+gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index, dim))
+
+
+def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
+    """Check the arguments of ``gather`` and the ``scatter`` family; the dimension counted from the front."""
+    at = dimension(dim, input._array.ndim)
+    shape, picked = input._array.shape or (1,), index._array.shape or (1,)
+    if index.dtype not in INDICES and index._array.size:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if isinstance(src, Tensor) and src.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if not index._array.size:
+        return at
+    if len(shape) != len(picked):
+        whole = "input" if name == "gather" else "self"
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {whole} tensor")
+    if isinstance(src, Tensor):
+        _check_source(shape, picked, src._array.shape or (1,), at)
+    elif any(have > want for axis, (have, want) in enumerate(zip(picked, shape, strict=True)) if axis != at):
+        wrong = next(i for i, (have, want) in enumerate(zip(picked, shape, strict=True)) if i != at and have > want)
+        start = f"Size does not match at dimension {wrong} expected" if name == "gather" else "Expected"
+        raise RuntimeError(
+            f"{start} index {list(picked)} to be no larger than self {list(shape)} apart from dimension {at}"
+        )
+    size = _size(input, at)
+    _check_range(index, size, _beyond(at, size))
+    return at
+
+
+def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[int, ...], dim: int) -> None:
+    if len(given) == 1 < len(picked):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    for axis, (have, want) in enumerate(zip(picked, shape, strict=True)):
+        if (axis != dim and have > want) or have > given[dimension(axis, len(given))]:
+            raise RuntimeError(
+                f"Expected index {list(picked)} to be no larger than self {list(shape)} apart from dimension {dim} and to "
+                f"be no larger size than src {list(given)}"
+            )
+
+
+@surface(quick=gather_block, guard="inline", operands=("input", "index"))
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
+    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
+    tensor([[1],
+            [4]])
+    """
+    return gather_block(input, index, _check_along("gather", input, dim, index))
+
+
+@op(
+    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline=_PLAIN_SCATTER
+)  # fmt: skip
+def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
+    """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
+    return indexing.scatter(np, _own(np, self), index, src, dim)
+
+
+scatter_src.derivative(
+    self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0),
+    src=lambda F, g, index, src_shape, dim: F.padded_to(F.gather_block(g, index, dim), src_shape),
+)
+
+
+@op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
+def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
+    """``self`` with a number put at ``index`` along ``dim``."""
+    return indexing.scatter(np, _own(np, self), index, dtypes.converted(value, self.dtype), dim)
+
+
+scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
+
+
+@op(
+    name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True,
+    inline=_PLAIN_SCATTER,
+)  # fmt: skip
+def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
+    """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
+    return indexing.scatter_add(np, _own(np, self), index, src, dim)
+
+
+scatter_add_block.derivative(
+    self=1, src=lambda F, g, index, src_shape, dim: F.padded_to(F.gather_block(g, index, dim), src_shape)
+)
+
+
+@op(function=False, method=False, linear=True)
+def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
+    """``self`` in the corner of zeros of ``shape``."""
+    if self.size == math.prod(shape):
+        return self.reshape(shape)
+    out = np.zeros(shape, self.dtype)
+    out[tuple(slice(0, n) for n in self.shape)] = self
+    return out
+
+
+padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
+
+
+@op(function=False, method=False, linear=True)
+def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
+    """The corner of ``self`` that has ``shape``."""
+    return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
+
+
+corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
+
+
+def _scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    at = _check_along("scatter", input, dim, index, src)
+    if reduce is not None:
+        if reduce not in ("add", "multiply"):
+            raise RuntimeError("reduce argument must be either add or multiply.")
+        if isinstance(src, Tensor):
+            warn(
+                "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+                "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+            )
+        else:
+            src = wrap(numpy.full(index._array.shape, dtypes.converted(src, input._array.dtype)))
+        return scatter_reduce_block, (input, index, src), (at, {"add": "sum", "multiply": "prod"}[reduce], True)
+    if not isinstance(src, Tensor):
+        return scatter_value, (input, index), (at, src)
+    return scatter_src, (input, index, src), (at,)
+
+
+def _scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
+    at = _check_along("scatter", input, dim, index, src)
+    return scatter_reduce_block, (input, index, src), (at, reduce, include_self)
+
+
+@surface(quick=scatter_src, guard="inline", operands=("input", "index", "src"))
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+    out: Any = None,
+) -> Tensor:
+    """The tensor with elements of ``src`` (or the number ``value``) put at ``index`` along ``dim``.
+
+    ``reduce``: ``"add"`` or ``"multiply"`` with what is there instead (see also :func:`scatter_reduce`).
+
+    >>> import retrograd as torch
+    >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
+    call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
+    return call(*tensors, *params)
+
+
+@surface(function=False)
+def scatter_(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """In-place version of :func:`scatter`."""
+    check_partial_overlap(input, (index, src), same=False)
+    call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
+    return modify(call.op, tensors, params)
+
+
+@surface(quick=scatter_add_block, guard="inline", operands=("input", "index", "src"))
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
+    """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
+    return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))
+
+
+@surface(function=False)
+def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """In-place version of :func:`scatter_add`."""
+    check_partial_overlap(input, (index, src), same=False)
+    return modify(scatter_add_block.op, (input, index, src), (_check_along("scatter", input, dim, index, src),))
+
+
+@surface()
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Any = None
+) -> Tensor:
+    """The tensor with elements of ``src`` reduced into it: ``reduce`` is sum, prod, mean, amax or amin.
+
+    ``include_self=False``: where something arrives, what was there does not count.
+    """
+    call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+    return call(*tensors, *params)
+
+
+@surface(function=False)
+def scatter_reduce_(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of :func:`scatter_reduce`."""
+    check_partial_overlap(input, (index, src), same=False)
+    call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+    return modify(call.op, tensors, params)
+
+
+# -- Reducing into places --------------------------------------------------------------------------------------------
+
+
+@op(name="scatter_reduce_block", backward="ScatterReduceBackward0", function=False, method=False)
+def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, reduce: str, include_self: bool) -> Any:
+    """``self`` with elements of ``src`` reduced into it at ``index`` along ``dim``."""
+    return indexing.scatter_reduce(np, self, index, src, dim, reduce, include_self)
+
+
+def _reduce_self(
+    F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool
+) -> Any:
+    if not include_self:
+        return F.scatter_value(g, index, dim, 0)
+    if reduce == "sum":
+        return g
+    if reduce == "mean":
+        return g / F.scatter_count(self, index, dim, 1)
+    if reduce == "prod":  # what else is multiplied there; no division, for what is there may be 0
+        return g * F.scatter_reduce_block(F.zeros_as(self) + 1, index, src, dim, "prod", True)
+    return g * F.same(self, out) / F.scatter_ties(self, index, src, out, dim, 1)
+
+
+def _reduce_src(
+    F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> Any:  # fmt: skip
+    src = F.corner_of(src, index_shape)
+    if reduce == "mean":
+        g = g / F.scatter_count(self, index, dim, int(include_self))
+    elif reduce == "prod":
+        return F.padded_to(_product_of_others(F, g, self, index, src, out, dim, include_self), src_shape)
+    elif reduce != "sum":
+        g = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
+        hits = F.same(src, F.gather_block(out, index, dim))
+        return F.padded_to(F.gather_block(g, index, dim) * hits, src_shape)
+    return F.padded_to(F.gather_block(g, index, dim), src_shape)
+
+
+def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
+    """The gradient of each factor of a product: the product divided by it, or without it if it is the only 0."""
+    zero = src == 0
+    alone = F.lone_zero(self, index, src, dim, include_self)
+    without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
+    divided = F.gather_block(g * out, index, dim) / F.masked_fill_number(src, zero, 1)
+    return F.where_else(F.logical_not(zero), divided) + F.where_else(alone, F.gather_block(g * without, index, dim))
+
+
+scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
+
+
+@op(function=False, method=False)
+def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
+    """How many elements meet at each place (at least 1), ``start`` counting what was there."""
+    count = indexing.scatter_add(
+        np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
+    )
+    return np.maximum(count, 1)
+
+
+@op(function=False, method=False)
+def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
+    """How many elements at each place are the extreme that came out there (at least 1)."""
+    ties = (self == top).astype(self.dtype) * start
+    hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
+    return np.maximum(indexing.scatter_add(np, ties, index, hits, dim), 1)
+
+
+@op(function=False, method=False)
+def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
+    """Which elements of ``src`` are the only 0 of those that meet at their place."""
+    zero = src == 0
+    start = (self == 0) & include_self
+    count = indexing.scatter_add(np, start.astype(np.int64), index, zero.astype(np.int64), dim)
+    return zero & (indexing.gather(np, count, index, dim) == 1)
+
+
+for _constant in (scatter_count, scatter_ties, lone_zero):
+    _constant.derivative(self=lambda F, g: None)
+
+
+@op(name="index_reduce_block", backward="IndexReduceBackward0", function=False, method=False)
+def index_reduce_block(
+    np: Any, self: Any, index: Any, source: Any, /, dim: int, reduce: str, include_self: bool
+) -> Any:
+    """``self`` with slices of ``source`` reduced into those at ``index``."""
+    wide = _spread(np, index, source.shape, dim)
+    return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
+
+
+def _spread(np: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """The index of slices as an index of elements."""
+    return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
+
+
+@op(function=False, method=False)
+def spread_index(np: Any, self: Any, /, shape: tuple[int, ...], dim: int) -> Any:
+    """The index of slices as an index of elements."""
+    return _spread(np, self, shape, dim)
+
+
+def _index_reduce_self(
+    F: Any, g: Any, self: Any, index: Any, source: Any, source_shape: Any, out: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> Any:  # fmt: skip
+    wide = F.spread_index(index, source_shape, dim)
+    return _reduce_self(F, g, self, wide, source, out, dim, reduce, include_self)
+
+
+def _index_reduce_source(
+    F: Any, g: Any, self: Any, index: Any, source: Any, source_shape: Any, out: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> Any:  # fmt: skip
+    wide = F.spread_index(index, source_shape, dim)
+    return _reduce_src(F, g, self, wide, source_shape, source, source_shape, out, dim, reduce, include_self)
+
+
+index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_source)
+
+
+# -- index_add, index_copy, index_fill -------------------------------------------------------------------------------
+
+
+@op(name="index_add_block", backward="IndexAddBackward0", function=False, method=False, linear=True)
+def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
+    """``self`` to which slices of ``source`` are added at ``index``."""
+    added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
+    if not self.ndim:
+        return self + added.reshape(())
+    return indexing.add(np, _own(np, self), (None,) * dim + (index.reshape(-1),), added)
+
+
+def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, alpha: Any) -> Any:
+    found = F.reshape(F.index_select_block(g, index, dim), source_shape)
+    return found if alpha == 1 else found * alpha
+
+
+index_add_block.derivative(self=1, source=_index_add_source)
+
+
+@op(name="index_copy_block", backward="IndexCopyBackward0", function=False, method=False, linear=True)
+def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -> Any:
+    """``self`` with slices of ``source`` put at ``index``."""
+    if not self.ndim:
+        return source.reshape(-1)[-1:].copy().reshape(())
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), source)
+
+
+index_copy_block.derivative(
+    self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0),
+    source=lambda F, g, index, source_shape, dim: F.reshape(F.index_select_block(g, index, dim), source_shape),
+)
+
+
+@op(name="index_fill_number", backward="IndexFillBackward0", function=False, method=False, linear=True)
+def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
+    """``self`` with a number in the slices at ``index``."""
+    if not self.ndim:
+        return dtypes.converted(value, self.dtype)
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
+
+
+index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))
+
+
+@op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
+def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
+    """``self`` with the 0-d ``value`` in the slices at ``index``."""
+    if not self.ndim:
+        return value.astype(self.dtype)
+    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
+
+
+index_fill_tensor.derivative(
+    self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0),
+    value=lambda F, g, index, dim: F.sum_all(g) - F.sum_all(F.index_fill_number(g, index, dim, 0)),
+)
+
+
+def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """Check the arguments of ``index_add`` and ``index_reduce``."""
+    if index._array.ndim > 1:
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {index._array.ndim} with type: "
+            f"{dtypes.scalar_name(index.dtype)} and size: {list(index._array.shape)}"
+        )
+    if index.dtype not in INDICES:
+        shown = dtypes.scalar_name(index.dtype)
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {shown}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"{name}_(): self ({dtypes.scalar_name(input.dtype)}) and source ({dtypes.scalar_name(source.dtype)}) must "
+            "have the same scalar type"
+        )
+    if index._array.size != _size(source, dim) if dim < max(source._array.ndim, 1) else False:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index._array.size}) should be equal to source.size(dim): "
+            f"({_size(source, dim)}), for dim: {dim}"
+        )
+    have, want = list(input._array.shape), list(source._array.shape)
+    if len(have) != len(want) or have[:dim] + have[dim + 1 :] != want[:dim] + want[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{have} source.shape = {want}"
+        )
+    size = _size(input, dim)
+    if name == "index_add":
+        _check_range(index, size, _beyond(dim, size))
+    else:
+        _check_range(index, size, lambda bad: IndexError("index out of range in self"))
+
+
+def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """Check the arguments of ``index_copy``."""
+    if index._array.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index._array.ndim})")
+    shape, given, count = input._array.shape, source._array.shape, index._array.size
+    if not given and count != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
+    if given and shape and len(given) != len(shape):
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({len(given)}), destination dimensionality ({len(shape)})"
+        )
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {dtypes.scalar_name(index.dtype)}"
+        )
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{dtypes.scalar_name(input.dtype)} and (source) {dtypes.scalar_name(source.dtype)}"
+        )
+    have, want = shape[:dim] + shape[dim + 1 :], given[:dim] + given[dim + 1 :]
+    if have != want:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, have))} at dimension {dim} and source slice shape: {' '.join(map(str, want))} at "
+            "dimension 0."
+        )
+    if given and count != given[dim]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({given[dim]})"
+        )
+    _check_range(index, _size(input, dim), _beyond(dim, _size(input, dim), IndexError, "index_copy_(): "))
+
+
+def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Check the arguments of ``index_fill``; the index counted from the front."""
+    if isinstance(value, Tensor) and value._array.ndim:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value._array.ndim} dimension(s)."
+        )
+    if index.dtype is not dtypes.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index._array.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if not input.is_complex() and (value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    size = _size(input, dim)
+    _check_range(index, size, _beyond(dim, size, IndexError), -size)
+    return _counted(index, size)
+
+
+def _counted(index: Tensor, size: int) -> Tensor:
+    """``index`` counted from the front."""
+    if isinstance(index, Transformed):
+        return TENSORS.where_block(index < 0, index + size, index)
+    return wrap(numpy.where(index._array < 0, index._array + size, index._array))
+
+
+def _index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
+    at = dimension(dim, input._array.ndim)
+    _check_slices("index_add", input, at, index, source)
+    return index_add_block, (input, index, source), (at, alpha)
+
+
+def _index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    warn("index_reduce() is in beta and the API may change at any time.")
+    at = dimension(dim, input._array.ndim)
+    _check_slices("index_reduce", input, at, index, source)
+    if input._array.dtype.kind in "bc":
+        raise dtypes.unsupported("index_func_", input._array.dtype)
+    return index_reduce_block, (input, index, source), (at, reduce, include_self)
+
+
+def _index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
+    at = dimension(dim, input._array.ndim)
+    _check_copy(input, at, index, source)
+    return index_copy_block, (input, index, source), (at,)
+
+
+def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    at = dimension(dim, input._array.ndim)
+    index = _check_fill(input, at, index, value)
+    if isinstance(value, Tensor):
+        return index_fill_tensor, (input, index, value), (at,)
+    return index_fill_number, (input, index), (at, value)
+
+
+def _index_functions(name: str, arrange: Any, doc: str) -> None:
+    """The function and the in-place method ``name`` of what ``arrange`` makes of a caller's arguments."""
+
+    def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:
+        call, tensors, params = arrange(input, *args, **kwargs)
+        return call(*tensors, *params)
+
+    def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if name != "index_fill":
+            check_partial_overlap(input, (*args, *kwargs.values()), same=False)
+        call, tensors, params = arrange(input, *args, **kwargs)
+        return modify(call.op, tensors, params)
+
+    for function, title, text in (
+        (out_of_place, name, f"The tensor {doc}."),
+        (in_place, name + "_", f"In-place version of :func:`{name}`."),
+    ):
+        function.__name__ = function.__qualname__ = title
+        function.__doc__ = text
+        surface(name=title, function=title == name)(function)
+
+
+for _name, _arrange, _doc in (
+    ("index_add", _index_add, "to which ``alpha`` times the slices of ``source`` are added at ``index`` along ``dim``"),
+    ("index_copy", _index_copy, "with the slices of ``source`` put at ``index`` along ``dim``"),
+    ("index_fill", _index_fill, "with ``value`` in the slices at ``index`` along ``dim``"),
+    (
+        "index_reduce",
+        _index_reduce,
+        "with the slices of ``source`` reduced (``reduce``: prod, mean, amax or amin) into those at ``index`` along ``dim``",
+    ),
+):
+    _index_functions(_name, _arrange, _doc)
+
+
+# -- In one row ------------------------------------------------------------------------------------------------------
+
+
+@op(name="take_block", backward="TakeBackward0", function=False, method=False, linear=True)
+def take_block(np: Any, self: Any, index: Any, /) -> Any:
+    """The elements at ``index``, counted in one row."""
+    return self.reshape(-1)[index]
+
+
+take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, index, self_shape))
+
+
+@op(function=False, method=False, linear=True)
+def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
+    """Zeros of ``shape`` to which ``self`` is added at ``index``, counted in one row."""
+    size = int(np.prod(shape))
+    return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
+        shape
+    )
+
+
+take_backward.derivative(self=lambda F, g, index: F.take_block(g, index))
+
+
+def _check_row(name: str, input: Tensor, index: Tensor) -> None:
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {dtypes.scalar_name(index.dtype)}")
+    size = input._array.size
+    if not size and index._array.size:
+        raise IndexError(
+            f"{name}(): tried to {name.rstrip('_')} {'from' if name == 'take' else 'into'} an empty tensor"
+        )
+    _check_range(
+        index,
+        size,
+        lambda bad: IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements."),
+        -size,
+    )
+
+
+@surface()
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
+    """The elements at the places that ``index`` gives, counted as if all stood in one row."""
+    _check_row("take", input, index)
+    return take_block(input, index)
+
+
+@surface()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
+    """The elements at ``indices`` along ``dim``, other dimensions broadcast; without ``dim`` in one row."""
+    ndim = input._array.ndim
+    if dim is not None and ndim != indices._array.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
+        )
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {dtypes.scalar_name(indices.dtype)}"
+        )
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    at = dimension(dim, ndim)
+    size = input._array.shape[at]
+    index = _counted(indices, size)
+    have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
+    want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
+    error = mismatch(have, want)
+    if error is not None:
+        raise error
+    shape = numpy.broadcast_shapes(have, want)
+    wide = expand(input, (*shape[:at], size, *shape[at + 1 :]))
+    return gather(wide, at, expand(index, (*shape[:at], index._array.shape[at], *shape[at + 1 :])))
+
+
+@op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)
+def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
+    """``self`` with elements of ``source`` put (or added) at ``index``, counted in one row."""
+    flat = _own(np, self).reshape(-1)
+    picks = (np.where(index < 0, index + flat.size, index).reshape(-1),)
+    change = indexing.add if accumulate else indexing.put
+    out = np.empty_like(self)  # in the memory order of the tensor
+    out[...] = change(np, flat, picks, source.reshape(-1)).reshape(self.shape)
+    return out
+
+
+put_block.derivative(
+    self=lambda F, g, index, accumulate: g if accumulate else F.put_zero(g, index),
+    source=lambda F, g, index, source_shape: F.reshape(F.take_block(g, index), source_shape),
+)
+
+
+@op(function=False, method=False, linear=True)
+def put_zero(np: Any, self: Any, index: Any, /) -> Any:
+    """``self`` with zeros at ``index``, counted in one row."""
+    flat = _own(np, self).reshape(-1)
+    flat[index.reshape(-1)] = 0
+    return flat.reshape(self.shape)
+
+
+put_zero.derivative(self=lambda F, g, index: F.put_zero(g, index))
+
+
+def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtypes.scalar_name(index.dtype)}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{dtypes.scalar_name(input.dtype)} and source.dtype = {dtypes.scalar_name(source.dtype)}"
+        )
+    if source._array.size != index._array.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source._array.size}, index.numel() = {index._array.size}"
+        )
+    _check_row("put_", input, index)
+    return input, index, source
+
+
+@surface()
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """The tensor with elements of ``source`` put (or added) at ``index``, counted in one row."""
+    return put_block(*_put(input, index, source), accumulate)
+
+
+@surface(function=False)
+def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place version of :func:`put`."""
+    check_partial_overlap(input, (index, source), same=False)
+    return modify(put_block.op, _put(input, index, source), (accumulate,))

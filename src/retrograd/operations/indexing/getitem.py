@@ -1,0 +1,650 @@
+"""Indexing and assignment, gather and scatter.
+
+``x[index]`` is read as PyTorch reads it: integers, slices, ``...`` and ``None`` first, one after the other, each giving
+a view; what tensors and lists remain then pick elements of the dimensions at which they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ...core import dtypes, torch_function
+from ...core.tensor import Tensor, share_memory, wrap
+from ...core.views import bump, view_of
+from ...dispatch.declare import in_place_form, op, surface
+from ...dispatch.generic_path import at_hand, bare
+from ...dispatch.promotion import NUMBERS, storable
+from ...dispatch.transform_tensor import batched, runs
+from ...kernels import indexing
+from ...runtime.user_frame import brief, warn
+from ..creation.from_data import array_of
+from ..engine_ops import expand
+from ..shape.slicing import select_block, slice_block
+from ..shape.views import alias, unsqueeze_block, view_block
+from .masked_fill import fill_with_
+
+# -- Reading an index ------------------------------------------------------------------------------------------------
+
+
+def _getitem(self: Tensor, index: Any) -> Tensor:
+    """``x[index]``."""
+    kind = index.__class__
+    if kind is slice and self._array.ndim:
+        first, last, step = _bounds(index, self._array.shape[0])
+        return slice_block(self, 0, first, last, step)
+    if index is None:
+        return unsqueeze_block(self, 0)
+    if kind is tuple and (found := _part(self, index)) is not None:
+        return alias(self) if found is self else found
+    if picks := _picks_of(self, index):
+        return pick(self, picks)
+    try:
+        viewed, picks = viewed_by(self, index)
+    except Exception:
+        if not _noticed(index):
+            raise
+        return self[index]
+    if picks:
+        return pick(viewed, picks)
+    return alias(self) if viewed is self else viewed
+
+
+def _noticed(*given: Any) -> bool:
+    """Whether the class of an index or of a value has a ``__torch_function__`` of which nobody had heard."""
+    return torch_function.notice(given, Tensor)
+
+
+def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
+    """The part of ``x`` at an index of integers and slices, else (or if there is none) None."""
+    key = _views_key(index)
+    if key is None:
+        return None
+    if bare(x):
+        try:
+            return view_of(x, x._array[key])
+        except (IndexError, TypeError):
+            return None
+    dim, left = 0, len(index)
+    try:
+        for item in index:  # recorded as one view of the other
+            left -= 1
+            if item.__class__ is int:
+                x = select_block(x, dim, item)
+            elif item is Ellipsis:
+                dim = max(dim, x._array.ndim - left)
+            else:
+                if item.start is not None or item.stop is not None:
+                    x = _sliced(x, item, dim)
+                dim += 1
+    except IndexError:
+        return None
+    return x if dim <= x._array.ndim else None
+
+
+def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
+    """A slice of dimension ``dim``: if it shows all of it the tensor itself."""
+    size = x._array.shape[dim]
+    first, last, step = _bounds(item, size)
+    if last == size and step == 1 and item.start in (None, 0):
+        return x
+    return slice_block(x, dim, first, last, step)
+
+
+def _picks_of(x: Tensor, index: Any) -> list[Any]:
+    """The tensors that pick of the dimensions of ``x`` (or None), if an index is a mask, or tensors of int64 and ``:``."""
+    if index.__class__ is Tensor:
+        array = index._array
+        return [index] if 0 < array.ndim <= x._array.ndim and array.dtype in (INT64, BOOL) else []
+    if index.__class__ is not tuple or len(index) > x._array.ndim:
+        return []
+    found: list[Any] = []
+    for each in index:
+        if each.__class__ is Tensor and each._array.dtype is INT64 and each._array.ndim:
+            found.append(each)
+        elif each.__class__ is slice and each == _WHOLE:
+            found.append(None)
+        else:
+            return []
+    return found
+
+
+_WHOLE = slice(None)
+
+
+def _views_key(index: tuple[Any, ...]) -> Any:
+    """An index of integers, slices and ``...`` for NumPy, which gives a view even of one element; else None."""
+    dots = False
+    for each in index:
+        kind = each.__class__
+        if kind is slice:
+            if each.step is not None:
+                return None
+        elif each is Ellipsis and not dots:
+            dots = True
+        elif kind is not int:
+            return None
+    return index if dots else (*index, Ellipsis)
+
+
+def _picks_key(index: Any) -> Any:
+    """An index of slices, ``...`` and tensors that pick, for NumPy, where it means the same to it; else None."""
+    if index.__class__ is Tensor:
+        array = index._array
+        return array if array.ndim and (array.dtype is INT64 or array.dtype is BOOL) else None
+    key: list[Any] = []
+    for each in index if index.__class__ is tuple else (index,):
+        if each.__class__ is Tensor:
+            key.append(each._array)
+            if each._array.ndim == 0 or each._array.dtype is not INT64:
+                return None
+        elif each is Ellipsis or (each.__class__ is slice and each.step is None):
+            key.append(each)
+        else:
+            return None
+    return tuple(key)
+
+
+def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+    """The view that the basic parts of ``index`` make of ``x``, and the tensors that pick of its dimensions (or None)."""
+    items = index if index.__class__ is tuple else _items(index)
+    rest = x._array.ndim - sum([_takes(each) for each in items])
+    if rest < 0:
+        raise _too_many(x, index)
+    dim = position = 0
+    picks: list[Any] = []
+    picking = seen = False
+    for place, item in enumerate(items):
+        if item is Ellipsis:
+            if seen and rest and any(each is not Ellipsis for each in items[place:]):
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            if not seen:
+                picks += [None] * rest
+                dim, position, seen = dim + rest, position + rest, True
+            continue
+        position += 1
+        kind = item.__class__
+        if kind not in _PLAIN:
+            item = _part_of_index(item)
+            kind = item.__class__
+        if kind is int:
+            x = select_block(x, dim, _in_range(item, x._array.shape[dim], position - 1))
+            continue
+        if kind is slice:
+            x, item = _sliced(x, item, dim), None
+        elif item is None:
+            x = unsqueeze_block(x, dim)
+        elif kind is bool:
+            x = unsqueeze_block(x, dim)
+            item = wrap(numpy.asarray([0] if item else [], dtype=numpy.int64))
+        picks.append(item)
+        if item is None:
+            dim += 1
+        else:
+            picking = True
+            dim += _takes(item)
+    return x, picks if picking else []
+
+
+_PLAIN = (int, slice, bool, None.__class__)
+_TAKES = {int: 1, slice: 1, bool: 0, None.__class__: 0, Ellipsis.__class__: 0}
+
+
+def _too_many(x: Tensor, index: Any) -> IndexError:
+    if x._array.ndim == 0 and isinstance(index, slice):
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if x._array.ndim == 0 and isinstance(index, int):
+        if index:
+            return IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
+        return IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
+        )
+    return IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
+
+
+def _in_range(index: int, size: int, dim: int) -> int:
+    if -size <= index < size:
+        return index
+    if not -(2**63) <= index < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+
+
+def _items(index: Any) -> list[Any]:
+    """The parts of an index: of a tuple, or of a list that is an old way to write a tuple."""
+    if index.__class__ is tuple:
+        return list(index)
+    if isinstance(index, tuple) or (isinstance(index, Sequence) and len(index) < 32 and any(map(_is_part, index))):
+        return list(index)
+    return [index]
+
+
+def _is_part(item: Any) -> bool:
+    """Whether a list that holds ``item`` is an old way to write a tuple."""
+    return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
+
+
+def _part_of_index(item: Any) -> Any:
+    """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
+    if isinstance(item, Tensor):
+        if item._array.ndim == 0 and item._array.dtype.kind in "iub" and batched((item,)) is None:
+            scalar = item._array.item()
+            return bool(scalar) if item.dtype in MASKS else scalar
+        return item
+    if isinstance(item, numpy.ndarray):
+        return _part_of_index(wrap(item))
+    if isinstance(item, (Sequence, memoryview)):
+        return wrap(_array_of_list(item))
+    if hasattr(item, "__index__") and not isinstance(item, numpy.bool_):
+        return item.__index__()
+    kind = type(item)
+    shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+        f"{shown})"
+    )
+
+
+#: The dtypes of tensors that pick where they are true.
+MASKS = (dtypes.bool_, dtypes.uint8)
+
+
+def _array_of_list(item: Any) -> Any:
+    """A list as an array of places: whole numbers, or a mask."""
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    items = list(item)
+    for each in items:
+        if isinstance(each, str):
+            raise TypeError("new(): invalid data type 'str'")
+        if each is None or isinstance(each, slice):
+            raise RuntimeError(f"Could not infer dtype of {type(each).__name__}")
+        if isinstance(each, (list, tuple)) and isinstance(items[0], int):
+            raise TypeError(f"'{type(each).__name__}' object cannot be interpreted as an integer")
+    try:
+        array = array_of(items, None)
+    except RuntimeError as error:
+        raise ValueError(*error.args) from None
+    return array if array.size and array.dtype.kind in "biu" else array.astype(numpy.int64)
+
+
+def _bounds(item: slice, size: int) -> tuple[int, int, int]:
+    if item.step is None:
+        first, last, _ = item.indices(size)
+        return first, last if last > first else first, 1
+    if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
+        raise ValueError("step must be greater than zero" if item.step else "slice step cannot be zero")
+    first, last, step = item.indices(size)
+    return first, max(first, last), step
+
+
+def _takes(item: Any) -> int:
+    """How many dimensions a part of an index uses up."""
+    if item.__class__ in _TAKES:
+        return _TAKES[item.__class__]
+    if isinstance(item, Tensor) and item.dtype in MASKS:
+        return item._array.ndim
+    return 1
+
+
+def _spread(picks: list[Any], x: Tensor) -> list[Any]:
+    """The tensors that pick as integer tensors, one a dimension of ``x``: a mask becomes the places where it is true."""
+    found: list[Any] = []
+    for item in picks:
+        if item is None:
+            found.append(None)
+        elif item.dtype in MASKS:
+            found += _places(item, x._array.shape, len(found))
+        elif item.dtype in (dtypes.int64, dtypes.int32):
+            found.append(item)
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return found
+
+
+def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
+    if batched((item,)) is not None:
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
+            "with a boolean mask."
+        )
+    if item.dtype is dtypes.uint8:
+        warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        )
+    mask = item._array
+    if not mask.ndim:
+        return []
+    for axis, size in enumerate(mask.shape):
+        if size != shape[at + axis]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of the indexed tensor "
+                f"{list(shape)} at index {at + axis}"
+            )
+    return [wrap(each) for each in numpy.nonzero(mask)]
+
+
+# -- Picking elements ------------------------------------------------------------------------------------------------
+
+
+@op(name="index_block", backward="IndexBackward0", function=False, method=False, linear=True)
+def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
+    """The elements at the places that integer arrays give, one a dimension (None: all of it)."""
+    return indexing.take(np, self, picks)
+
+
+index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, self_shape, picks))
+
+
+@op(function=False, method=False, linear=True)
+def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
+    """Zeros of ``shape`` to which ``self`` is added at the places that were read."""
+    return indexing.spread(np, self, shape, picks)
+
+
+index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
+
+
+def pick(x: Tensor, picks: list[Any]) -> Tensor:
+    """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
+    if runs() and (special := batched(picks)) is not None:
+        return special.picked(x, _spread(picks, x))
+    arrays = tuple([None if each is None else each._array for each in picks])
+    if _are_common(arrays):
+        if not bare(x):
+            arrays = tuple([None if each is None else each.copy() for each in arrays])  # to be kept as they are now
+        try:
+            found = index_block(x, arrays)
+            if found._array.size:  # else PyTorch does not look at the places
+                return found
+        except IndexError:
+            pass  # below it is said why
+    return index_block(x, _arrays(x, _spread(picks, x)))
+
+
+INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
+
+
+def _are_common(arrays: Sequence[Any]) -> bool:
+    """Whether picks (or None) are arrays of int64, or just one mask."""
+    for each in arrays:
+        if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
+            return False
+    return True
+
+
+def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+    """The picks as arrays of one shape, non-negative and checked."""
+    found = [None if each is None else each._array for each in picks]
+    try:
+        shape = numpy.broadcast_shapes(*(each.shape for each in found if each is not None))
+    except ValueError:
+        shown = ", ".join(str(list(each.shape)) for each in found if each is not None)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
+        ) from None
+    # Nothing is picked if any dimension of the result is empty; then PyTorch does not look at the indices.
+    whole = [size for dim, size in enumerate(x._array.shape) if dim >= len(found) or found[dim] is None]
+    nothing = 0 in shape or 0 in whole
+    result: list[Any] = []
+    for dim, each in enumerate(found):
+        if each is None:
+            result.append(None)
+            continue
+        size = x._array.shape[dim]
+        each = each.astype(numpy.int64, copy=False)
+        if each.size and (int(each.max()) >= size or int(each.min()) < -size):
+            if nothing:
+                each = numpy.zeros_like(each) if size else each[:0]
+            else:
+                if not size:
+                    raise IndexError("index is out of bounds for dimension with size 0")
+                bad = int(each[(each >= size) | (each < -size)].reshape(-1)[0])
+                raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        result.append(numpy.where(each < 0, each + size, each))
+    return tuple(result)
+
+
+# -- Assignment ------------------------------------------------------------------------------------------------------
+
+
+def _setitem(self: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``."""
+    if _assigned(self, index, value):
+        return
+    try:
+        _put_at(self, index, value)
+    except Exception as error:
+        if not _noticed(index, value):
+            raise brief(error) or error from None
+        self[index] = value
+
+
+def _put_at(x: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``, the readable way."""
+    source = value if isinstance(value, Tensor) else wrap(_number(value, x))
+    if index is False:
+        return
+    viewed, picks = _target(x, index)
+    if not picks:
+        if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype or _real_floats(source, x)):
+            fill_with_(viewed, source)
+        else:
+            _copy_into(viewed, source)
+        return
+    if runs() and (special := batched(picks)) is not None:
+        special.put_picked(viewed, picks, source, False)
+        return
+    where = (() if runs() else _mask_of(viewed, picks)) or _arrays(viewed, _spread(picks, viewed))
+    put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
+
+
+def _real_floats(*given: Tensor) -> bool:
+    return all(each.dtype.category == dtypes.FLOATING for each in given)
+
+
+def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+    """The picks if they are one mask that fits, as it is now; else nothing."""
+    if len(picks) > 1:
+        return ()
+    array = picks[0]._array
+    fits = array.dtype is BOOL and array.shape == x._array.shape[: array.ndim]
+    return (array.copy(),) if fits else ()
+
+
+def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+    """The part of ``x`` to which is assigned, and the tensors that pick of its dimensions (or None)."""
+    kind = index.__class__
+    if kind is int and x._array.ndim:
+        return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
+    if kind is tuple and (found := _part(x, index)) is not None:
+        return (x if found._array.shape == x._array.shape else found), []  # there are no steps: it is all of it
+    if index is True:
+        return unsqueeze_block(x, 0), []
+    return viewed_by(x, index)
+
+
+def _assigned(x: Tensor, index: Any, value: Any) -> bool:
+    """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
+    if not at_hand(x):
+        return False
+    array, given = x._array, value
+    if value.__class__ not in NUMBERS:
+        if not bare(value) or share_memory(value._array, array):
+            return False
+        given = value._array
+        if given.dtype is not array.dtype and (given.dtype.kind not in _REAL or array.dtype.kind not in _REAL):
+            return False
+    elif not storable(value, array.dtype):
+        return False
+    kind = index.__class__
+    if kind is int:
+        key: Any = index, Ellipsis
+    else:
+        key = None if kind is Tensor else _views_key(index if kind is tuple else (index,))
+    if key is None:
+        key = _picks_key(index)
+        if key is None or (given is not value and given.dtype is not array.dtype):
+            return False
+    try:
+        array[key] = given
+    except Exception:  # the readable way says what is wrong
+        return False
+    bump(x)
+    return True
+
+
+#: The kinds of dtypes between which NumPy converts as PyTorch does.
+_REAL = "fiub"
+
+
+def _fills(picks: list[Any], source: Tensor) -> bool:
+    """Whether one number is written where one mask is true: then it may be of any dtype."""
+    tensors = [each for each in picks if each is not None]
+    return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASKS
+
+
+def _number(value: Any, x: Tensor) -> Any:
+    """A number to be assigned as a 0-d array of the dtype of ``x``."""
+    if hasattr(value, "__index__") and isinstance(value, (int, numpy.integer)):
+        value = value.__index__()
+        if not -(2**63) <= value < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+    elif not isinstance(value, (float, complex)):
+        kind = f"numpy.{type(value).__name__}" if type(value).__module__ == "numpy" else type(value).__name__
+        raise TypeError(f"can't assign a {kind} to a torch.{dtypes.scalar_name(x.dtype)}Tensor")
+    return dtypes.converted(value, x._array.dtype)
+
+
+def _copy_into(target: Tensor, value: Tensor) -> None:
+    """``copy_`` after the leading dimensions of size 1 are dropped from the value, and it is stretched to the target."""
+    shape = value._array.shape
+    if shape and shape != target._array.shape:
+        ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))
+        value = view_block(value, shape[ones:])
+        if shape[ones:] != target._array.shape:
+            value = expand(value, target._array.shape)
+    target.copy_(value)
+
+
+def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
+    """What is written at picked places of ``x``, without leading dimensions of size 1."""
+    if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
+        return source
+    have, shape = source._array.shape, indexing.result_shape(x._array.shape, where)
+    ones = next((i for i, size in enumerate(have) if size != 1), len(have))
+    if ones:
+        have = have[ones:]
+        source = view_block(source, have)
+    try:
+        fits = numpy.broadcast_shapes(have, shape) == tuple(shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of shape "
+            f"{list(shape)}"
+        )
+    if source.dtype is not x.dtype:
+        if not fills:
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{dtypes.scalar_name(x.dtype)} for the destination and {dtypes.scalar_name(source.dtype)} for the source."
+            )
+        dtypes.converted(source._array.item(), x._array.dtype)
+    return source
+
+
+@op(
+    name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True,
+    over=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
+)  # fmt: skip
+def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
+    """``self`` with ``values`` put (or added) at picked places."""
+    out = np.array(self, order="C")
+    if picks:
+        values = np.broadcast_to(values, indexing.result_shape(self.shape, picks))
+    if accumulate:
+        return indexing.add(np, out, picks, values)
+    return indexing.put(np, out, picks, values)
+
+
+def _put_self_rule(F: Any, g: Any, picks: Any, accumulate: bool) -> Any:
+    return g if accumulate else F.index_fill_zero(g, picks)
+
+
+index_put_block.derivative(self=_put_self_rule, values=lambda F, g, picks: F.index_block(g, picks))
+
+
+put_ = in_place_form(index_put_block.op, "index_put_")
+
+
+@op(function=False, method=False, linear=True)
+def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
+    """``self`` with zeros at picked places."""
+    return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
+
+
+index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
+
+
+def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
+    """``x`` with ``values`` put (or added) at the places that ``picks`` (None: all of a dimension) give."""
+    where = _arrays(x, _spread(picks, x))
+    return index_put_block(x, _fitted(values, x, where, _fills(picks, values)), where, accumulate)
+
+
+def _put_arguments(
+    input: Tensor, indices: Any, values: Any, accumulate: bool
+) -> tuple[Tensor, tuple[Any, ...], Tensor]:
+    for name, position, given, kinds in (
+        ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
+    ):  # fmt: skip
+        if not isinstance(given, kinds):
+            wanted = "Tensor" if name == "values" else "tuple of Tensors"
+            raise TypeError(
+                f"index_put(): argument '{name}' (position {position}) must be {wanted}, not {type(given).__name__}"
+            )
+    picks: list[Any] = []
+    for position, each in enumerate(indices):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+        picks.append(each)
+    if sum(map(_takes, picks)) > input._array.ndim:
+        used = sum(map(_takes, picks))
+        raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
+    fills = _fills(picks, values) and not accumulate
+    if len(picks) == 1 and picks[0].dtype in MASKS and not picks[0]._array.ndim:
+        picks = [wrap(numpy.broadcast_to(picks[0]._array, input._array.shape))]
+    picks = _spread(picks, input)
+    if not picks:
+        return input, (), values
+    where = _arrays(input, picks)
+    return input, where, _fitted(values, input, where, fills)
+
+
+@surface()
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
+    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+        return special.by_slices(index_put, (input, indices, values, accumulate), {})
+    _, where, source = _put_arguments(input, indices, values, accumulate)
+    return index_put_block(input, source, where, accumulate)
+
+
+@surface()
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place version of :func:`index_put`."""
+    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+        input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
+        return input
+    _, where, source = _put_arguments(input, indices, values, accumulate)
+    put_(input, source, where, accumulate)
+    return input
+
+
+surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)
+surface(function=False, name="__setitem__")(_setitem)

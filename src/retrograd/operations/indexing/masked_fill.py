@@ -1,0 +1,372 @@
+"""Overwriting elements: all of them, or where a mask is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, element_strides, wrap
+from ...core.views import bump, check_in_place, check_partial_overlap
+from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, surface
+from ...dispatch.generic_path import at_hand, modify
+from ...dispatch.promotion import mismatch, storable
+from ...dispatch.transform_tensor import batched
+from ...kernels.numba_dispatch import LARGE, looped
+from ..creation.conversion import type_name
+from ..engine_ops import expand
+
+# -- Overwriting -----------------------------------------------------------------------------------------------------
+
+
+@op(
+    name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
+    over=("src.ndim <= self.ndim", "self[...] = src"),
+)  # fmt: skip
+def copy_block(np: Any, self: Any, src: Any, /) -> Any:
+    """``src``, in the shape and dtype of ``self``."""
+    if src.dtype.kind == "c" and self.dtype.kind not in "bc":
+        src = src.real
+    return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
+
+
+copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
+
+
+@surface(function=False, quick=copy_block, over=True)
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Overwrite with the elements of ``src``, broadcast and converted."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(numpy.asarray(src))
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if src._array.shape != input._array.shape:
+        check_in_place(input, input.requires_grad or src.requires_grad)
+        check_partial_overlap(input, (src,))
+        _check_fits(input._array.shape, src._array.shape)
+    return modify(copy_block.op, (input, src), ())
+
+
+def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
+    """Refuse what can not be broadcast into a tensor that keeps its shape."""
+    error = mismatch(target, given)
+    if error is not None:
+        raise error
+    whole = numpy.broadcast_shapes(target, given)
+    if whole != target:
+        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
+
+
+@op(
+    name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
+    over=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
+)  # fmt: skip
+def fill_block(np: Any, self: Any, /, value: Any) -> Any:
+    """``value`` everywhere."""
+    return np.full(self.shape, dtypes.converted(value, self.dtype))
+
+
+fill_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@op(
+    name="fill_tensor_block",
+    backward="FillBackward1",
+    in_place_backward="FillBackward3",
+    function=False,
+    method=False,
+    linear=True,
+    over=("value.ndim == 0", "self[...] = value"),
+)
+def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
+    """The 0-d ``value`` everywhere."""
+    return np.full(self.shape, value.astype(self.dtype))
+
+
+fill_with_ = in_place_form(fill_tensor_block.op, "fill_")
+fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
+
+
+@surface(quick=fill_block, over=True)
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
+            )
+        fill_with_(input, value)
+        return input
+    return modify(fill_block.op, (input,), (value,))
+
+
+@surface(method=False)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like this one with ``value`` everywhere."""
+    return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
+
+
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, over=("True", "self.fill(0)"))
+def zero_block(np: Any, self: Any, /) -> Any:
+    """Zeros."""
+    return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
+
+
+zero_block.derivative(self=lambda F, g: F.zeros_as(g))
+
+
+@surface(quick=zero_block, over=True)
+def zero_(input: Tensor) -> Tensor:
+    """Overwrite every element with 0."""
+    return modify(zero_block.op, (input,), ())
+
+
+@surface(function=False)
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Overwrite the elements whose indices are all equal with a number.
+
+    ``wrap``: in a tall matrix go on after a row's gap. Raises RuntimeError for fewer than 2 dimensions, and for more
+    than 2 that are not all of one size.
+    """
+    array, shape = input._array, input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    if not wrap and at_hand(input) and array.flags.c_contiguous and storable(fill_value, array.dtype):
+        step = sum(element_strides(array))
+        array.reshape(-1)[: (min(shape) - 1) * step + 1 : step] = fill_value
+        bump(input)
+        return input
+    if not isinstance(fill_value, Tensor):
+        dtypes.converted(fill_value, input._array.dtype)
+    steps, start = element_strides(input._array), input.storage_offset()
+    fill_(input.as_strided((min(shape),), (sum(steps),), start), fill_value)
+    if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
+        step = steps[0] * (shape[1] + 1)
+        rest = -(-(shape[0] - shape[1] - 1) * shape[1] // (shape[1] + 1))
+        fill_(input.as_strided((rest,), (sum(steps),), start + step), fill_value)
+    return input
+
+
+def _each(name: str, others: int) -> None:
+    """The method ``name``, which calls a Python function for each element (with those of ``others`` other tensors)."""
+
+    def in_place(input: Tensor, *arguments: Any) -> Tensor:
+        tensors, function = arguments[:others], arguments[others]
+        if (special := batched((input, *tensors))) is not None:
+            raise special.dynamic(name)
+        if input.requires_grad or any(each.requires_grad for each in tensors):
+            raise RuntimeError(
+                f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+            )
+        for position, each in enumerate(tensors):
+            if each.dtype is not input.dtype:
+                argument = "other" if others == 1 else "xy"[position]
+                raise TypeError(f"{name}: expected {type_name(input)} for '{argument}' (got {type_name(each)})")
+        array = input._array
+        rows = [expand(each.detach(), array.shape)._array.ravel().tolist() for each in (input, *tensors)]
+        found = [function(*values) for values in zip(*rows, strict=True)]
+        array[...] = numpy.asarray(found, array.dtype).reshape(array.shape)
+        return input
+
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = "Replace each element by what a Python function makes of it (slow; outside the graph)."
+    surface(function=False, name=name)(in_place)
+
+
+for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
+    _each(_name, _others)
+
+
+# -- Masks -----------------------------------------------------------------------------------------------------------
+
+
+def _together(mask: Any, x: Any) -> tuple[int, ...]:
+    """The shape to which a mask and a tensor broadcast together."""
+    error = mismatch(mask.shape, x.shape)
+    if error is not None:
+        raise error
+    return numpy.broadcast_shapes(mask.shape, x.shape)
+
+
+@op(
+    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
+    over=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
+          {"storable": storable}),
+)  # fmt: skip
+def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
+    """``self`` with a number where ``mask`` is true."""
+    if mask.dtype.kind != "b":
+        raise TypeError("a mask is made of booleans")
+    if mask.shape == self.shape and storable(value, self.dtype):
+        if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
+            return large
+        out = np.array(self, order="C")  # a gradient may be a NumPy scalar
+        out[mask] = value
+        return out
+    _together(mask, self)
+    return np.where(mask, dtypes.converted(value, self.dtype), self)
+
+
+masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
+
+
+@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
+def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
+    """``self`` with the 0-d ``value`` where ``mask`` is true."""
+    _together(mask, self)
+    if value.dtype.kind == "c" and self.dtype.kind != "c":
+        value = dtypes.converted(value.item(), self.dtype)
+    return np.where(mask, value.astype(self.dtype), self)
+
+
+masked_fill_tensor.derivative(
+    self=lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+    value=lambda F, g, mask: F.sum_all(F.where_else(mask, g)),
+)
+
+
+def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes.c_name(mask.dtype)}"
+        )
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value._array.ndim} dimension(s)."
+            )
+        return masked_fill_tensor, (input, mask, value), ()
+    return masked_fill_number, (input, mask), (value,)
+
+
+@surface(quick=masked_fill_number, guard="value.__class__ in NUMBERS")
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+
+    >>> import retrograd as torch
+    >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
+    tensor([9, 2])
+    """
+    call, tensors, params = _masked_fill(input, mask, value)
+    return call(*tensors, *params)
+
+
+@surface(function=False, quick=masked_fill_number, over=True)
+def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """In-place version of :func:`masked_fill`."""
+    call, tensors, params = _masked_fill(input, mask, value)
+    _check_fits(input._array.shape, mask._array.shape)
+    return modify(call.op, tensors, params)
+
+
+@op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
+def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
+    """The elements where ``mask`` is true, in one row."""
+    shape = _together(mask, self)
+    return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
+
+
+masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spread(g, mask, self_shape))
+
+
+@op(function=False, method=False, linear=True)
+def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
+    """Zeros with the elements of ``self``, in order, where ``mask`` is true."""
+    whole = np.broadcast_shapes(shape, mask.shape)
+    out = np.zeros(whole, self.dtype)
+    out[np.broadcast_to(mask, whole)] = self
+    return out
+
+
+masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
+
+
+@surface()
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+    """The elements where ``mask`` is true, in one row.
+
+    >>> import retrograd as torch
+    >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+    tensor([1, 3])
+    """
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    return masked_select_block(input, mask)
+
+
+@op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
+def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
+    """``self`` with elements of ``source``, in order, where ``mask`` is true."""
+    out = np.array(np.broadcast_to(self, _together(mask, self)), order="C")
+    where = np.broadcast_to(mask, out.shape)
+    count = int(where.sum())
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    out[where] = source.reshape(-1)[:count]
+    return out
+
+
+masked_scatter_block.derivative(
+    self=lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+    source=lambda F, g, mask, source_shape: F.masked_gather(g, mask, source_shape),
+)
+
+
+@op(function=False, method=False, linear=True)
+def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
+    """The elements where ``mask`` is true, followed by zeros, in ``shape``."""
+    found = self[np.broadcast_to(mask, self.shape)]
+    out = np.zeros(int(np.prod(shape)), self.dtype)
+    out[: found.size] = found
+    return out.reshape(shape)
+
+
+masked_gather.derivative(
+    self=lambda F, g, mask, self_shape: F.masked_spread(
+        F.slice(F.reshape(g, (-1,)), 0, 0, F.true_count(mask, self_shape), 1), mask, self_shape
+    )
+)
+
+
+def _true_count(mask: Any, shape: tuple[int, ...]) -> int:
+    array = mask._array if isinstance(mask, Tensor) else mask
+    return int(numpy.broadcast_to(array, shape).sum())
+
+
+ARRAYS.__dict__["true_count"] = TENSORS.__dict__["true_count"] = _true_count
+
+
+def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{dtypes.scalar_name(input.dtype)} and {dtypes.scalar_name(source.dtype)}"
+        )
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype " + dtypes.scalar_name(mask.dtype)
+        )
+    return input, mask, source
+
+
+@surface()
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The tensor with elements of ``source``, in order, where ``mask`` is true.
+
+    >>> import retrograd as torch
+    >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return masked_scatter_block(*_masked_scatter(input, mask, source))
+
+
+@surface(function=False)
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """In-place version of :func:`masked_scatter`."""
+    tensors = _masked_scatter(input, mask, source)
+    expand(mask, input._array.shape)  # refuses a mask that does not fit
+    return modify(masked_scatter_block.op, tensors, ())

@@ -1,0 +1,362 @@
+"""Searching: where elements are not zero, which ones occur, and where others would stand among them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import op, surface
+from ...dispatch.transform_tensor import batched, slicewise
+from ...kernels import searching
+from ..shape.slicing import unbind
+
+# -- Where -----------------------------------------------------------------------------------------------------------
+
+
+@surface()
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """The places of the elements that are not zero: as rows of a matrix, or as a tuple of index vectors.
+
+    >>> import retrograd as torch
+    >>> torch.nonzero(torch.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    if as_tuple.__class__ is not bool:
+        raise TypeError("as_tuple must be a bool")
+    if as_tuple:
+        found = nonzero(input if input._array.ndim else input.unsqueeze(0))
+        return unbind(found, 1)
+    if (special := batched((input,))) is not None:
+        raise special.dynamic("nonzero")
+    places = _places(input._array)
+    return wrap(numpy.asfortranarray(places))
+
+
+def _places(array: Any) -> Any:
+    """The places of what is not zero, as rows (of no columns for a 0-d array)."""
+    return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
+
+
+@surface()
+def argwhere(input: Tensor) -> Tensor:
+    """The places of the elements that are not zero, as rows."""
+    return nonzero(input)
+
+
+@surface()
+@slicewise
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
+    """The first ``size`` places of elements that are not zero, as rows; rows of ``fill_value`` where there are fewer.
+
+    >>> import retrograd as torch
+    >>> torch.nonzero_static(torch.tensor([0, 3, 4]), size=1)
+    tensor([[1]])
+    """
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    places = _places(input._array)[:size]
+    result = numpy.full((size, input._array.ndim), fill_value, numpy.int64)
+    result[: len(places)] = places
+    return wrap(result)
+
+
+@surface(method=False)
+@slicewise
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The places in a tensor of ``shape`` of elements counted in one row, as one index tensor a dimension.
+
+    Raises TypeError for what is no tensor of integers or no shape, ValueError for a negative size.
+
+    >>> import retrograd as torch
+    >>> torch.unravel_index(torch.tensor([4, 1]), (3, 2))
+    (tensor([2, 0]), tensor([0, 1]))
+    """
+    if indices._array.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype!r}")
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if isinstance(sizes, Tensor) or not hasattr(sizes, "__iter__"):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for each in sizes:
+        if not isinstance(each, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(each)}")
+    if any(each < 0 for each in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    step, steps = 1, []
+    for size in reversed(sizes):
+        steps.append(step)
+        step *= size
+    if not steps:
+        return ()
+    array = indices._array[..., None]
+    with numpy.errstate(all="ignore"):
+        found = array // numpy.asarray(steps[::-1], array.dtype) % numpy.asarray(tuple(sizes), array.dtype)
+    return unbind(wrap(found), -1)
+
+
+# -- Without repetition ----------------------------------------------------------------------------------------------
+
+
+def _once(name: str, backward: str) -> Any:
+    """The block ``name``; PyTorch refuses its gradient when it is asked for."""
+
+    def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
+        return (_runs if "consecutive" in name else _distinct)(np, self, dim)
+
+    kernel.__name__ = name
+    kernel.__doc__ = "The elements that occur, each once; which of them each element is; how often each occurs."
+    made = op(
+        backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
+    )(kernel)
+
+    made.derivative(self=_evenly)
+    return made
+
+
+def _evenly(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
+    """Each of several equal elements (or slices) has the same share of the gradient."""
+    axis = 0 if dim is None else dim
+    whole = (math.prod(self_shape),) if dim is None else self_shape
+    share = F.index_select_block(
+        g / F.reshape(counts, (-1,) + (1,) * (len(whole) - axis - 1)), F.reshape(inverse, (-1,)), axis
+    )
+    return F.reshape(share, self_shape)
+
+
+def _distinct(np: Any, x: Any, dim: int | None) -> Any:
+    if x.dtype.kind == "c":
+        raise dtypes.unsupported("unique", x.dtype)
+    if dim is None:
+        return searching.distinct(np, x)
+    rows = _rows(np, x, dim)
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    new = _changes(np, rows[order])
+    place = np.cumsum(new) - 1
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = place
+    starts = np.flatnonzero(new)
+    return _slices(np, x, dim, order[starts]), inverse, np.diff(np.append(starts, len(rows)))
+
+
+def _runs(np: Any, x: Any, dim: int | None) -> Any:
+    if x.dtype.kind == "c":
+        raise dtypes.unsupported("unique", x.dtype)
+    rows = x.reshape(-1, 1) if dim is None else _rows(np, x, dim)
+    new = _changes(np, rows)
+    starts = np.flatnonzero(new)
+    inverse = np.cumsum(new) - 1
+    counts = np.diff(np.append(starts, len(rows)))
+    if dim is None:
+        return x.reshape(-1)[starts], inverse.reshape(x.shape), counts
+    return _slices(np, x, dim, starts), inverse, counts
+
+
+def _rows(np: Any, x: Any, dim: int) -> Any:
+    """The slices along ``dim`` as rows of a matrix."""
+    if any(size == 0 for axis, size in enumerate(x.shape) if axis != dim):
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1 if x.size else 1)
+
+
+def _changes(np: Any, rows: Any) -> Any:
+    """Whether each row differs from the one before it."""
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(1)
+    return new
+
+
+def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
+    """The slices at ``places``, the slices lying one after the other in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
+
+
+_unique = _once("unique_block", "Unique2Backward0")
+_unique_dim = _once("unique_dim_block", "UniqueDimBackward0")
+_consecutive = _once("unique_consecutive_block", "UniqueConsecutiveBackward0")
+
+
+def _chosen(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    results = [values, *[inverse] * return_inverse, *[counts] * return_counts]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _unique_axis(input: Tensor, dim: int | None) -> int | None:
+    return None if dim is None else dimension(dim, input._array.ndim, wrap_scalar=False)
+
+
+@surface()
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The elements (or slices along ``dim``) that occur, each once, in order; on request their places and counts.
+
+    >>> import retrograd as torch
+    >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
+    (tensor([1, 2]), tensor([1, 2]))
+    """
+    axis = _unique_axis(input, dim)
+    found = _unique(input, None) if axis is None else _unique_dim(input, axis)
+    return _chosen(found, return_inverse, return_counts)
+
+
+@surface()
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along ``dim``) without those that equal their predecessor."""
+    return _chosen(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
+
+
+# -- Among ordered rows ----------------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+@slicewise
+def searchsorted(
+    sorted_sequence: Tensor, input: Any = None, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, out: Any = None, sorter: Tensor | None = None, **kwargs: Any,
+) -> Tensor:  # fmt: skip
+    """Where elements would have to be put into ordered rows to keep them ordered.
+
+    ``right`` (or ``side="right"``): behind equal elements. ``sorter``: the indices that put the rows in order.
+
+    >>> import retrograd as torch
+    >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
+    tensor([1, 3])
+    """
+    given = kwargs["self"] if input is None else input
+    edges, points = sorted_sequence._array, _values(given)
+    _check_rows(edges, points)
+    if sorter is not None:
+        sorted_sequence = _sorted_by(sorted_sequence, sorter)
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    return _search(sorted_sequence, given, right or side == "right", out_int32)
+
+
+def _values(values: Any) -> Any:
+    return values._array if isinstance(values, Tensor) else numpy.asarray(values)
+
+
+def _check_rows(edges: Any, points: Any) -> None:
+    """Refuse values that do not go with the ordered rows."""
+    if edges.ndim != 1 and points.ndim == 0:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
+        )
+    if edges.ndim == 0:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if edges.ndim > 1 and edges.shape[:-1] != points.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(edges.shape)} and input "
+            f"value tensor {list(points.shape)}"
+        )
+
+
+def _sorted_by(rows: Tensor, sorter: Tensor) -> Tensor:
+    """The rows in the order that ``sorter`` gives."""
+    if sorter._array.shape != rows._array.shape:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(rows._array.shape)}and got sorter tensor {list(sorter._array.shape)}"
+        )
+    if sorter.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+            + dtypes.scalar_name(sorter.dtype)
+        )
+    array = sorter._array
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= array.shape[-1]):
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+    return wrap(numpy.take_along_axis(rows._array, array, -1))
+
+
+def _any_nan(array: Any) -> bool:
+    return array.dtype.kind in "fV" and bool(numpy.isnan(array).any())
+
+
+def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
+    """Bisection in all rows at once. As in PyTorch, a nan is never behind what is searched."""
+    rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
+    wanted = np.atleast_1d(points)
+    low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, edges.shape[-1], np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        value = np.take_along_axis(rows, np.minimum(middle, edges.shape[-1] - 1), -1)
+        behind = value > wanted if right else value >= wanted
+        open_ = low < high
+        high = np.where(open_ & behind, middle, high)
+        low = np.where(open_ & ~behind, middle + 1, low)
+    return low.reshape(points.shape)
+
+
+def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
+    edges, points = rows._array, _values(values)
+    if edges.dtype.kind in "bc":
+        raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
+    if edges.dtype == dtypes.bfloat16.numpy:
+        edges = edges.astype(numpy.float32)
+    found = searching.among(edges, points, right) if edges.ndim == 1 else None
+    if found is not None:
+        pass
+    elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):
+        found = numpy.searchsorted(edges, points, "right" if right else "left")
+    else:
+        found = _bisected(numpy, edges, points, right)
+    return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
+
+
+@surface(method=False)
+@slicewise
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
+) -> Tensor:
+    """Between which of the ordered ``boundaries`` each element lies."""
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
+    _check_rows(boundaries._array, _values(input))
+    return _search(boundaries, input, right, out_int32)
+
+
+@surface(method=False)
+@slicewise
+def isin(
+    elements: Any = None,
+    test_elements: Any = None,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Any = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Whether each element is among ``test_elements`` (with ``invert``: is not); either may be a number."""
+    given = [
+        kwargs.get("element") if elements is None else elements,
+        kwargs.get("test_element") if test_elements is None else test_elements,
+    ]
+    if not all(isinstance(each, (Tensor, bool, int, float, complex, numpy.generic)) for each in given):
+        raise TypeError("elements must be Tensors or numbers")
+    if not any(isinstance(each, Tensor) for each in given):
+        raise TypeError("one of the two is a tensor")
+    arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
+    for each in given:
+        if isinstance(each, Tensor) and each._array.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(each.dtype)}")
+    return wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert)))

@@ -1,0 +1,193 @@
+"""Sorting, selecting by order, counting: sort, topk, unique, histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.dtypes import unsupported
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import op, surface
+from ...dispatch.return_types import named
+from ...dispatch.transform_tensor import slicewise
+from ...kernels import searching, small_arrays
+from ...kernels.gather_scatter import along, taken_along
+from ...kernels.sorting import best, ordered
+from ..reductions.dims import WHOLE, chosen_rule, ordered_rule
+
+_Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
+
+
+def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    if self.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    if not self.ndim:
+        dimension(dim, 0)
+        return self.copy(), np.asarray(0)
+    order = ordered(np, self, dim, descending)
+    found = taken_along(np, self, order, dim)
+    if self.flags.c_contiguous:
+        return found, order
+    values, indices = np.empty_like(self), np.empty_like(self, dtype=np.int64)  # in the memory order of the tensor
+    values[...], indices[...] = found, order
+    return values, indices
+
+
+def _sorting(name: str, backward: str) -> Any:
+    """The same block under both names that PyTorch gives its node: it counts ``stable=`` as an overload."""
+
+    def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+        return _sorted(np, self, dim, descending)
+
+    kernel.__name__ = name
+    kernel.__doc__ = "The elements in order along a dimension, and where they were."
+    made = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(kernel)
+    made.derivative(self=ordered_rule)
+    return made
+
+
+sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
+
+
+@surface(quick=sort_block, guard=WHOLE, gives=_Sort)
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
+    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order.
+
+    >>> import retrograd as torch
+    >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
+    block = sort_block if stable is None else stable_sort_block
+    return _Sort(block(input, dimension(dim, input._array.ndim), descending))
+
+
+@op(function=False, method=False)
+def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    """The indices that put the elements in order."""
+    return _sorted(np, self, dim, descending)[1]
+
+
+@surface(quick=argsort_block, guard=WHOLE)
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
+    """The indices that put the elements in order along ``dim``."""
+    return argsort_block(input, dimension(dim, input._array.ndim), descending)
+
+
+@surface()
+def msort(input: Tensor, *, out: Any = None) -> Tensor:
+    """The elements in order along the first dimension."""
+    found: Tensor = sort_block(input, 0, False)[0]
+    return found
+
+
+@op(
+    name="topk_block",
+    backward="TopkBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
+def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
+    """The ``k`` largest (or smallest) elements along a dimension, in order, and where they are."""
+    if self.dtype.kind == "c":
+        raise RuntimeError(" topk does not support complex dtypes on CPU")
+    if self.dtype.kind == "b":
+        raise RuntimeError("topk does not support bool dtypes on CPU")
+    if not self.ndim:
+        dimension(dim, 0)
+    if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
+    if (found := small_arrays.topk(self, k, dim, largest)) is not None or (
+        found := best(np, self, k, dim, largest)
+    ) is not None:
+        return found
+    order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
+    return taken_along(np, self, order, dim), order
+
+
+topk_block.derivative(self=ordered_rule)
+
+
+@surface(quick=topk_block, guard=WHOLE, gives=_Topk)
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+    """The ``k`` largest (or smallest) elements along ``dim`` and their indices.
+
+    >>> import retrograd as torch
+    >>> torch.topk(torch.tensor([3, 1, 2]), 2)
+    torch.return_types.topk(
+    values=tensor([3, 2]),
+    indices=tensor([0, 2]))
+    """
+    at = dimension(dim, input._array.ndim)
+    if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    return _Topk(topk_block(input, k, at, largest))
+
+
+@op(
+    name="kthvalue_block",
+    backward="KthvalueBackward0",
+    outputs=("values", "indices"),
+    differentiable=1,
+    function=False,
+    method=False,
+)
+def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
+    """The ``k``-th smallest element along a dimension, and where it is."""
+    if self.dtype.kind in "bc":
+        raise unsupported("kthvalue_cpu", self.dtype)
+    if not self.ndim:
+        return self.copy(), np.asarray(0)
+    index = np.take(ordered(np, self, dim, False), [k - 1], dim)
+    values = np.take_along_axis(self, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+kthvalue_block.derivative(self=chosen_rule)
+
+
+@surface()
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The ``k``-th smallest elements along ``dim`` and their indices."""
+    at = dimension(dim, input._array.ndim)
+    if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
+    return _Kth(kthvalue_block(input, k, at, keepdim))
+
+
+# -- Counting --------------------------------------------------------------------------------------------------------
+
+
+@surface()
+@slicewise
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.
+
+    >>> import retrograd as torch
+    >>> torch.bincount(torch.tensor([0, 1, 1]))
+    tensor([1, 2])
+    """
+    array = input._array
+    if array.dtype.kind not in "iu":
+        raise unsupported("bincount_cpu", array.dtype)
+    low, high = searching.limits(array) if array.size else (0, -1)
+    if array.ndim != 1 or low < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is not None and weights._array.shape != array.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if weights is None and array.size:
+        found = searching.counted(array, 0, max(high, minlength - 1))
+    else:
+        found = numpy.bincount(array, None if weights is None else weights._array, minlength)
+    if weights is not None and weights.dtype is dtypes.float32:
+        found = found.astype(numpy.float32)
+    return wrap(found)

@@ -1,0 +1,190 @@
+"""What all of linear algebra needs: its error, the checks of what is given, and the vocabulary of its rules.
+
+Rules use ``F.matmul`` and ``F.turned_fast`` (the last two dimensions exchanged, conjugated); they hold for real and
+complex matrices alike, so blocks are declared ``holomorphic=False`` and conjugate themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor
+from ...dispatch.declare import ARRAYS, TENSORS, op
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that has no answer: singular where an inverse is asked for, not positive definite …"""
+
+    __module__ = "torch._C"
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as PyTorch's tracebacks show it
+
+
+def block(name: str, backward: str | None = None, **options: Any) -> Any:
+    """Declare a block of linear algebra, which no user sees by its name."""
+    return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
+
+
+# -- Checks ----------------------------------------------------------------------------------------------------------
+
+
+def scalar(x: Any) -> str:
+    """The name of the dtype of an array in errors: ``Float``."""
+    return dtypes.scalar_name(dtypes.of(x.dtype))
+
+
+def tensors(name: str, **given: Any) -> None:
+    """Refuse what is no tensor."""
+    for position, (argument, value) in enumerate(given.items(), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
+
+
+def at_least_matrix(name: str, x: Any, what: str = "A") -> None:
+    """Refuse what is no matrix and no batch of matrices."""
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
+
+
+def square(name: str, x: Any, separator: str = ": ") -> None:
+    """Refuse what is no square matrix and no batch of them."""
+    if name:
+        at_least_matrix(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(
+            f"{name}{separator if name else ''}A must be batches of square matrices, but they are "
+            f"{x.shape[-2]} by {x.shape[-1]} matrices"
+        )
+
+
+def floating(name: str, x: Any, short: bool = True) -> None:
+    """Refuse integers, and float16 and bfloat16 unless ``short``."""
+    if x.dtype in dtypes.SHORT:
+        if not short:
+            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar(x)}")
+    elif x.dtype.kind not in "fc":
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar(x)}")
+
+
+def implemented(kernel: str, x: Any) -> None:
+    """Refuse numbers for which LAPACK has no routines."""
+    if x.dtype.kind not in "fc" or x.dtype in dtypes.SHORT:
+        raise dtypes.unsupported(kernel, x.dtype)
+
+
+def compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
+    """Refuse a right side of shape ``b`` that does not fit to a matrix of shape ``a``."""
+    if a[-1] != b[-2 if left else -1]:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({a[-2]}x{a[-1]} and {b[-2]}x{b[-1]})"
+        )
+
+
+def first_failure(info: Any) -> tuple[str, int] | None:
+    """Where in a batch a routine failed, as errors say it, and its code; None if nowhere."""
+    flat = info.reshape(-1).tolist()
+    for position, code in enumerate(flat):
+        if code:
+            return (f"(Batch element {position}): " if info.ndim else ""), code
+    return None
+
+
+# -- The vocabulary of rules: these take F, and arrays or Tensors -----------------------------------------------------
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an array or a Tensor."""
+    return x._array.shape if isinstance(x, Tensor) else x.shape
+
+
+def array_of(x: Any) -> Any:
+    """The numbers of an array or a Tensor, to look at."""
+    return x._array if isinstance(x, Tensor) else x
+
+
+def rows(F: Any, x: Any) -> Any:
+    """Vectors as matrices of one row."""
+    return F.unsqueeze(x, len(shape_of(x)) - 1)
+
+
+def columns(F: Any, x: Any) -> Any:
+    """Vectors as matrices of one column."""
+    return F.unsqueeze(x, len(shape_of(x)))
+
+
+def diagonal_of(F: Any, x: Any) -> Any:
+    """The diagonals of matrices."""
+    last = len(shape_of(x)) - 1
+    return F.diagonal(x, 0, last - 1, last)
+
+
+def with_diagonal(F: Any, x: Any) -> Any:
+    """Matrices that are zero but for their diagonals."""
+    size = len(shape_of(x))
+    return F.diag_embed_block(x, 0, size - 1, size)
+
+
+def real_part(F: Any, x: Any) -> Any:
+    """The real part of an array or a Tensor, which may be real."""
+    return F.real(x) if array_of(x).dtype.kind == "c" else x
+
+
+def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
+    """One triangle of matrices, with their diagonal unless ``strict``."""
+    return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
+
+
+def part(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
+    """The rows (``dim`` -2) or columns (-1) from ``start`` to below ``end``."""
+    return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
+
+
+def padded(F: Any, x: Any, n: int, m: int) -> Any:
+    """Matrices in the upper left corner of zeros of n rows and m columns."""
+    shape = shape_of(x)
+    return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
+
+
+def corner(F: Any, x: Any, n: int, m: int) -> Any:
+    """The upper left corner of n rows and m columns."""
+    shape = shape_of(x)
+    return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two gradients, of which one or both may be missing."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+@op(name="identity_like", function=False, method=False)
+def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
+    """A matrix of n rows and m columns with ones on its diagonal, of the dtype and on the device of ``self``."""
+    return np.eye(n, m, dtype=self.dtype)
+
+
+@op(name="per_matrix", function=False, method=False, linear=True)
+def per_matrix(np: Any, self: Any, /) -> Any:
+    """Numbers with two more dimensions of size 1 at the end."""
+    return self[..., None, None]
+
+
+per_matrix.derivative(self=lambda F, g, self_shape: F.reshape(F.sum_to_size(g, (*self_shape, 1, 1)), self_shape))
+
+
+def _trace_arrays(a: Any, b: Any) -> Any:
+    return (a.conj() * b).sum((-1, -2))
+
+
+def _trace_tensors(a: Tensor, b: Tensor) -> Tensor:
+    found: Tensor = (a.conj() * b).sum((-1, -2))
+    return found
+
+
+ARRAYS.__dict__["trace_of_product"], TENSORS.__dict__["trace_of_product"] = _trace_arrays, _trace_tensors

@@ -1,0 +1,194 @@
+"""Derivatives by a program: of operations whose kernel is a library's, or a loop, and whose rule would be as long as they.
+
+The operation is written a second time, in recorded operations, and the gradient is what a sweep through that program gives.
+It costs more than a rule, and has every order and every transformation. Here are the programs: reflectors (``geqrf``),
+``L D Lᵀ``, and the gradient of ``ctc_loss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ...core.grad_mode import put_back, set_recording
+from ...core.tensor import Tensor, wrap
+from ...dispatch.op import ARRAYS
+from ..shape.join import cat, stack, where_
+from ..shape.views import alias
+
+#: Gradients of any tensors by any others; ``autograd/solving.py`` says how.
+solve: list[Callable[..., list[Any]]] = []
+
+
+def swept(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
+    """The gradients for ``values``, given those of the results of ``program(*values)`` (None for one that has none)."""
+    arrays = F is ARRAYS
+    before = set_recording(True)
+    try:
+        if arrays:
+            inputs = [wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each) for each in values]
+            inputs = [each.requires_grad_() for each in inputs]
+        else:  # places of their own: a value may have been computed from another
+            inputs = [alias(each) if each.requires_grad else each.detach().requires_grad_() for each in values]
+        outs = program(*inputs)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        grads = [
+            wrap(each) if arrays and each is not None else each
+            for each in (g if isinstance(g, (tuple, list)) else (g,))
+        ]
+        pairs = [(out, grad) for out, grad in zip(outs, grads, strict=False) if grad is not None]
+        found = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
+    finally:
+        put_back(before)
+    found = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, found, strict=True)]
+    return [each._array if arrays and isinstance(each, Tensor) else each for each in found]
+
+
+def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
+    """``program`` on every matrix of a batch (and the vectors that go with it), the results stacked."""
+    matrix = given[0]
+    if matrix.ndim == 2:
+        return program(*given)
+    flat = [each.reshape(-1, *each.shape[matrix.ndim - 2 :]) for each in given]
+    found = [program(*each) for each in zip(*flat, strict=True)]
+    return stack(found).reshape(*matrix.shape[:-2], *found[0].shape)
+
+
+# --- Reflectors -----------------------------------------------------------------------------------------------------
+
+
+def reflectors(a: Tensor) -> tuple[Tensor, Tensor]:
+    """What LAPACK's ``geqrf`` leaves of a matrix (or a batch), column by column."""
+    rows, columns = a.shape[-2:]
+    done, factors, top = [], [], []
+    for _ in range(min(rows, columns)):
+        first, tail = a[..., 0, 0], a[..., 1:, 0]
+        length = ((first.abs() ** 2) + (tail.abs() ** 2).sum(-1)).sqrt()
+        plain = ((tail.abs() ** 2).sum(-1) == 0) & (first.imag == 0 if a.is_complex() else True)
+        beta = where_((first.real if a.is_complex() else first) >= 0, -length, length)
+        beta = where_(plain, first.real if a.is_complex() else first, beta)
+        factor = where_(plain, 0 * first, (beta - first) / where_(beta == 0, beta + 1, beta))
+        vector = tail / where_(plain, first * 0 + 1, first - beta)[..., None]
+        whole = cat([(first * 0 + 1)[..., None], vector], -1)[..., None]
+        a = a - factor.conj()[..., None, None] * (whole @ (whole.mH @ a)) if a.shape[-1] > 1 else a
+        row = cat([(beta + 0 * first)[..., None], a[..., 0, 1:]], -1)
+        top.append(row)
+        done.append(vector)
+        factors.append(factor)
+        a = a[..., 1:, 1:]
+    lines = [
+        cat([each[..., k - 1 - i, None] for i, each in enumerate(done[:k])] + [row], -1) for k, row in enumerate(top)
+    ]
+    below = [
+        cat([each[..., k - 1 - i, None] for i, each in enumerate(done)], -1) for k in range(len(top), rows)
+    ]  # fmt: skip
+    return stack(lines + below, -2), stack(factors, -1)
+
+
+# --- L D Lᵀ ---------------------------------------------------------------------------------------------------------
+
+
+def _swapped(a: Tensor, i: int, j: int) -> Tensor:
+    """A matrix with rows and columns i and j exchanged."""
+    order = list(range(a.shape[-1]))
+    order[i], order[j] = j, i
+    return a[order][:, order]
+
+
+def _turned(a: Tensor, hermitian: bool) -> Tensor:
+    return a.mH if hermitian else a.mT
+
+
+def symmetric_factors(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+    """L and D of a matrix (or a batch) in one, under the exchanges that LAPACK has chosen."""
+    return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
+
+
+def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+    size = a.shape[0]
+    low = a.tril()
+    a = low + _turned(a.tril(-1), hermitian)
+    if hermitian and a.is_complex():
+        a = a - 1j * a.diagonal().imag.diag()
+    columns, k = [], 0
+    while k < size:
+        pivot = int(pivots[k])
+        width = 1 if pivot > 0 else 2
+        a = _swapped(a, width - 1, abs(pivot) - 1 - k)
+        block, below = a[:width, :width], a[width:, :width]
+        factor = below / block if width == 1 else below @ block.inverse()
+        for j in range(width):
+            columns.append(cat([block.tril()[:, j], factor[:, j]]))
+            columns[-1] = cat([columns[-1].new_zeros(k), columns[-1]])
+        a = a[width:, width:] - factor @ block @ _turned(factor, hermitian)
+        k += width
+    return stack(columns, 1)
+
+
+def symmetric_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+    """The matrix (or a batch) of which ``factors`` and ``pivots`` are L, D and the exchanges."""
+    return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
+
+
+def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+    size, starts, k = factors.shape[0], [], 0
+    while k < size:
+        starts.append(k)
+        k += 1 if int(pivots[k]) > 0 else 2
+    whole = factors[:0, :0]
+    for k in reversed(starts):
+        pivot = int(pivots[k])
+        width = 1 if pivot > 0 else 2
+        block = factors[k : k + width, k : k + width].tril()
+        block = block + _turned(block.tril(-1), hermitian)
+        if hermitian and block.is_complex():
+            block = block - 1j * block.diagonal().imag.diag()
+        below = factors[k + width :, k : k + width]
+        side = below @ block
+        upper = cat([block, _turned(side, hermitian)], 1)
+        lower = cat([side, whole + side @ _turned(below, hermitian)], 1)
+        whole = _swapped(cat([upper, lower], 0), width - 1, abs(pivot) - 1 - k)
+    return whole
+
+
+# --- Texts ----------------------------------------------------------------------------------------------------------
+
+NEVER = -1e30  # the logarithm of what can not happen, as a number, so that sums of it have gradients
+
+
+def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
+    """The losses (N) of texts with blanks (N, 2 S + 1), as in ``kernels/ctc.py``."""
+    steps, _, _ = log_probs.shape
+    width = labels.shape[1]
+    place: Any = wrap(numpy.arange(width))
+    skip = cat([labels[:, :2] < -1, labels[:, 2:] != labels[:, :-2]], 1) & (place % 2 == 1)
+    ends = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
+    never = log_probs[0, :, :1] * 0 + NEVER
+    alpha = where_(place < 2, log_probs[0].gather(1, labels), never)
+    last = where_((input_lengths == 1)[:, None] & ends, alpha, never)
+    for t in range(1, steps):
+        one = cat([never, alpha[:, :-1]], 1)
+        far = where_(skip, cat([never, never, alpha[:, :-2]], 1)[:, :width], never)
+        alpha = stack([alpha, one, far]).logsumexp(0) + log_probs[t].gather(1, labels)
+        last = where_((input_lengths == t + 1)[:, None] & ends, alpha, last)
+    return -last.logsumexp(1)
+
+
+def text_gradient(
+    g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
+) -> Tensor:
+    """What PyTorch calls the gradient of ctc_loss: that of the sum over paths, and the probabilities themselves."""
+    loss = text_losses(log_probs, labels, input_lengths, target_lengths)
+    possible = loss < -NEVER / 2
+    whole = where_(possible, loss, loss * 0)
+    (slope,) = solve[0]([whole], [log_probs], [g], True, True)
+    steps: Any = wrap(numpy.arange(log_probs.shape[0]))
+    inside = steps[:, None] < input_lengths[None, :]
+    share = slope + log_probs.exp() * g[None, :, None]
+    share = where_(possible[None, :, None], share, share * 0 + (0.0 if zero_infinity else numpy.nan))
+    return where_(inside[:, :, None], share, share * 0)
+
+
+__all__ = ["reflectors", "swept", "symmetric_factors", "symmetric_product", "text_gradient"]

@@ -1,0 +1,444 @@
+"""Decompositions by eigenvectors and singular vectors, and those of low rank found with random matrices.
+
+Complex vectors are known up to a factor of size 1. Where a gradient depends on that factor, PyTorch refuses, and so do
+the rules here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.grad_mode import recording
+from ...core.tensor import Tensor
+from ...dispatch.declare import FUNCTIONS, surface
+from ...dispatch.return_types import named
+from ...dispatch.transform_tensor import Transformed
+from ...kernels import lapack
+from ..shape.rearrange import flip
+from ..shape.slicing import narrow
+from ..shape.views import transpose
+from .checks import (
+    LinAlgError,
+    array_of,
+    at_least_matrix,
+    block,
+    columns,
+    diagonal_of,
+    floating,
+    implemented,
+    part,
+    plus,
+    real_part,
+    rows,
+    shape_of,
+    square,
+    tensors,
+    with_diagonal,
+)
+from .factorizations import cholesky, qr
+from .matmul import matmul
+from .solve import solve_triangular
+
+INVARIANT = 1e-2  # how far from real PyTorch lets come what would be real if the gradient did not depend on the factors
+
+
+def _invariant(F: Any, products: Any, message: str) -> None:
+    """Refuse a gradient that changes when the vectors are multiplied by factors of size 1."""
+    found = array_of(diagonal_of(F, products))
+    if found.dtype.kind == "c" and not bool((abs(found.imag) <= INVARIANT).all()):
+        raise RuntimeError(message)
+
+
+def _gaps(F: Any, values: Any) -> Any:
+    """``values[j] - values[i]``, and 1 on the diagonal."""
+    size = shape_of(values)[-1]
+    return rows(F, values) - columns(F, values) + F.identity_like(values, size, size)
+
+
+def _off_diagonal(F: Any, x: Any) -> Any:
+    return F.tril(x, -1) + F.triu(x, 1)
+
+
+def _wanted(x: Tensor) -> bool:
+    """Whether a gradient of ``x`` may be asked for."""
+    return isinstance(x, Transformed) or (recording() and x.requires_grad)
+
+
+# -- Eigenvalues of Hermitian matrices -------------------------------------------------------------------------------
+
+
+def _lower(UPLO: str) -> str:
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper()
+
+
+@block("eigh_block", "LinalgEighBackward0", outputs=("eigenvalues", "eigenvectors"))
+def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices of which one triangle is read."""
+    square("linalg.eigh", self)
+    implemented("linalg_eigh_cpu", self)
+    if not self.size:
+        return np.zeros(self.shape[:-1], self.real.dtype), lapack.by_columns(np, self)
+    try:
+        return lapack.eigh(np, self, UPLO == "L", True)
+    except np.linalg.LinAlgError:
+        raise _no_convergence(self, "linalg.eigh") from None
+
+
+def _no_convergence(x: Any, name: str) -> LinAlgError:
+    code = x.shape[-1] - 1
+    batch = "(Batch element 0): " if x.ndim > 2 else ""
+    return LinAlgError(
+        f"{name}: {batch}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+        f"repeated eigenvalues (error code: {code})."
+    )
+
+
+def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+    by_values, by_vectors = g
+    turned = F.turned_fast(eigenvectors)
+    if by_vectors is None:
+        return F.matmul(eigenvectors * rows(F, by_values), turned)
+    products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # how vectors can move and stay orthonormal
+    _invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
+    inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
+    if by_values is not None:
+        inner = inner + with_diagonal(F, by_values)
+    return F.matmul(eigenvectors, F.matmul(inner, turned))
+
+
+EIGENVECTORS = (
+    "{}_backward: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+    "loss function depends on this quantity, so it is ill-defined."
+)
+eigh_block.derivative(self=_eigh_rule)
+_Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
+
+
+def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+    """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix (or of each of a batch): ``input = V diag(L) Vᴴ``.
+
+    Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    return _Eigh(eigh_block(input, _lower(UPLO)))
+
+
+@block("eigvalsh_block")
+def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
+    """The eigenvalues of Hermitian matrices, ascending."""
+    square("linalg.eigh", self)
+    implemented("linalg_eigh_cpu", self)
+    if not self.size:
+        return np.zeros(self.shape[:-1], self.real.dtype)
+    try:
+        return lapack.eigh(np, self, UPLO == "L", False)[0]
+    except np.linalg.LinAlgError:
+        raise _no_convergence(self, "linalg.eigh") from None
+
+
+def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
+    """The eigenvalues of a Hermitian matrix (or of each of a batch), ascending."""
+    found: Tensor
+    if _wanted(input):
+        found = eigh_block(input, _lower(UPLO))[0]
+    else:
+        found = eigvalsh_block(input, _lower(UPLO))
+    return found
+
+
+# -- Eigenvalues of any matrices -------------------------------------------------------------------------------------
+
+
+def _check_eig(np: Any, x: Any) -> None:
+    square("linalg.eig", x)
+    if x.dtype.kind not in "fc":
+        raise RuntimeError(f"Unknown Complex ScalarType for {dtypes.scalar_name(dtypes.of(x.dtype))}")
+    if not bool(np.isfinite(x).all()):
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    implemented("linalg_eig_out_cpu", x)
+
+
+def _complex(np: Any, x: Any, like: Any) -> Any:
+    return x.astype(np.result_type(like.dtype, np.complex64), copy=False)
+
+
+@block("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
+def eig_block(np: Any, self: Any, /) -> Any:
+    """Eigenvalues and eigenvectors of square matrices, complex."""
+    _check_eig(np, self)
+    if not self.size:
+        return _complex(np, self[..., 0] if self.shape[-1] else np.zeros(self.shape[:-1]), self), _complex(
+            np, self, self
+        )
+    values, vectors = np.linalg.eig(self)
+    return _complex(np, values, self), lapack.by_columns(np, _complex(np, vectors, self))
+
+
+def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+    by_values, by_vectors = g
+    turned = F.turned_fast(eigenvectors)
+    if by_vectors is None:
+        return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
+    products = F.matmul(turned, by_vectors)
+    _invariant(F, products, EIGENVECTORS.format("linalg_eig"))
+    lengths = real_part(F, diagonal_of(F, products))
+    inner = products - F.matmul(turned, eigenvectors * rows(F, lengths))
+    inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
+    if by_values is not None:
+        inner = inner + with_diagonal(F, by_values)
+    return F.solve_block(turned, F.matmul(inner, turned), True, False)[0]
+
+
+eig_block.derivative(self=_eig_rule)
+_Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
+
+
+def eig(input: Tensor, *, out: Any = None) -> Any:
+    """Eigenvalues and eigenvectors (columns of length 1) of a square matrix, or of each of a batch; always complex."""
+    return _Eig(eig_block(input))
+
+
+@block("eigvals_block")
+def eigvals_block(np: Any, self: Any, /) -> Any:
+    """The eigenvalues of square matrices, complex."""
+    _check_eig(np, self)
+    return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
+
+
+def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
+    """The eigenvalues of a square matrix, or of each of a batch; always complex."""
+    return eig_block(input)[0] if _wanted(input) else eigvals_block(input)
+
+
+# -- Singular values -------------------------------------------------------------------------------------------------
+
+
+def _check_svd(np: Any, x: Any) -> None:
+    at_least_matrix("linalg.svd", x)
+    floating("linalg.svd", x)
+    implemented("linalg_svd_cpu", x)
+    if not bool(np.isfinite(x).all()):
+        finite = np.isfinite(x).all((-2, -1))
+        batch = f"(Batch element {int(np.argmin(finite.reshape(-1)))}): " if x.ndim > 2 else ""
+        raise LinAlgError(
+            f"linalg.svd: {batch}The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+
+
+@block("svd_block", "LinalgSvdBackward0", outputs=("U", "S", "Vh"))
+def svd_block(np: Any, self: Any, /, full: bool) -> Any:
+    """Singular vectors and values of matrices, the values descending: ``U diag(S) Vh``."""
+    _check_svd(np, self)
+    if not self.size:
+        return _no_svd(np, self, full)
+    return lapack.svd(np, self, full, True)
+
+
+def _no_svd(np: Any, x: Any, full: bool) -> Any:
+    """What there is to a matrix without elements."""
+    *batch, n, m = x.shape
+    sizes = (n, m) if full else (0, 0)
+    shapes = ((*batch, n, sizes[0]), (*batch, sizes[1], m))
+    u, vh = (np.broadcast_to(np.eye(*shape[-2:], dtype=x.dtype), shape) for shape in shapes)
+    if not full and 0 in batch:
+        u, vh = np.zeros((*batch, n, min(n, m)), x.dtype), np.zeros((*batch, min(n, m), m), x.dtype)
+    return lapack.by_columns(np, u), np.zeros((*batch, min(n, m)), x.real.dtype), lapack.by_columns(np, vh)
+
+
+def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
+    by_u, by_s, by_vh = g
+    k = shape_of(S)[-1]
+    U, Vh = part(F, U, -1, 0, k), part(F, Vh, -2, 0, k)
+    if by_u is None and by_vh is None:
+        return F.matmul(U * rows(F, by_s), Vh)
+    by_u = None if by_u is None else part(F, by_u, -1, 0, k)
+    by_vh = None if by_vh is None else part(F, by_vh, -2, 0, k)
+    left = None if by_u is None else _skew(F, F.matmul(F.turned_fast(U), by_u))
+    right = None if by_vh is None else _skew(F, F.matmul(Vh, F.turned_fast(by_vh)))
+    _invariant(F, plus(left, right), SINGULAR_VECTORS)
+    gaps = _gaps(F, S * S)
+    inner = plus(
+        None if left is None else left / gaps * rows(F, S), None if right is None else right / gaps * columns(F, S)
+    )
+    if by_s is not None:
+        inner = inner + with_diagonal(F, by_s)
+    if left is not None and right is not None and array_of(left).dtype.kind == "c":
+        inner = inner + with_diagonal(F, diagonal_of(F, left) / (S * 2))
+    found = F.matmul(U, F.matmul(inner, Vh))
+    if by_u is not None and shape_of(U)[-2] > k:
+        beyond = by_u / rows(F, S)
+        found = found + F.matmul(beyond - F.matmul(U, F.matmul(F.turned_fast(U), beyond)), Vh)
+    if by_vh is not None and shape_of(Vh)[-1] > k:
+        beyond = by_vh / columns(F, S)
+        found = found + F.matmul(U, beyond - F.matmul(F.matmul(beyond, F.turned_fast(Vh)), Vh))
+    return found
+
+
+def _skew(F: Any, x: Any) -> Any:
+    return x - F.turned_fast(x)
+
+
+SINGULAR_VECTORS = (
+    "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The "
+    "specified loss function depends on this phase term, making it ill-defined."
+)
+svd_block.derivative(self=_svd_rule)
+_Svd = named("linalg_svd", ("U", "S", "Vh"))
+
+
+def _check_driver(driver: str | None) -> None:
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+    """Singular vectors and values, descending, of a matrix or of each of a batch: ``A = U diag(S) Vh``.
+
+    Without ``full_matrices`` only as many vectors as there are singular values.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+    tensor([4., 3.])
+    """
+    _check_driver(driver)
+    return _Svd(svd_block(A, full_matrices))
+
+
+@block("svdvals_block")
+def svdvals_block(np: Any, self: Any, /) -> Any:
+    """The singular values of matrices, descending."""
+    _check_svd(np, self)
+    if not self.size:
+        return np.zeros((*self.shape[:-2], min(self.shape[-2:])), self.real.dtype)
+    return lapack.svd(np, self, False, False)[0]
+
+
+def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
+    """The singular values of a matrix, or of each of a batch, descending."""
+    _check_driver(driver)
+    tensors("linalg_svdvals", A=A)
+    return svd_block(A, False)[1] if _wanted(A) else svdvals_block(A)
+
+
+_OldSvd = named("svd", ("U", "S", "V"))
+
+
+@surface(name="svd")
+def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """Singular vectors and values: ``input = U diag(S) Vᴴ``; without ``compute_uv`` zeros stand for the vectors."""
+    if input._array.ndim < 2:
+        raise RuntimeError(
+            f"linalg.svd: input should have at least 2 dimensions, but has {input._array.ndim} dimensions instead"
+        )
+    if compute_uv:
+        u, s, vh = svd_block(input, not some)
+        found = u, s, transpose(vh, -2, -1).conj()
+    else:
+        s = svdvals(input)
+        *batch, n, m = input._array.shape
+        u = input.new_zeros((*batch, n, n))
+        v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
+        found = u, s, v
+    return _OldSvd(found)
+
+
+# -- Of low rank, with random matrices (Halko, Martinsson and Tropp, 2009) --------------------------------------------
+
+
+def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
+    """Orthonormal columns whose span nearly holds that of ``A - M`` (their algorithm 4.4)."""
+    start = FUNCTIONS["randn"](A._array.shape[-1], q, dtype=A.dtype, device=A.device)
+
+    def times(x: Tensor, turned: bool) -> Tensor:
+        pair = [transpose(each, -2, -1).conj() if turned else each for each in (A, M) if each is not None]
+        found = matmul(pair[0], x)
+        return found if M is None else found - matmul(pair[1], x)
+
+    found: Tensor = qr(times(start, False))[0]
+    for _ in range(niter):
+        found = qr(times(qr(times(found, True))[0], False))[0]
+    return found
+
+
+@surface(method=False)
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
+    """The ``q`` largest singular values of ``A`` (or ``A - M``) and their vectors ``(U, S, V)``, nearly."""
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    wide = A._array.shape[-2] < A._array.shape[-1]
+    if M is not None:
+        M = FUNCTIONS["broadcast_to"](M, A._array.shape)
+    if wide:
+        A = transpose(A, -2, -1).conj()
+        M = None if M is None else transpose(M, -2, -1).conj()
+    basis = _basis(A, q, niter, M)
+    turned = transpose(basis, -2, -1).conj()
+    small = matmul(turned, A)
+    if M is not None:
+        small = small - matmul(turned, M)
+    u, s, vh = svd_block(small, False)
+    u, v = matmul(basis, u), transpose(vh, -2, -1).conj()
+    return (v, s, u) if wide else (u, s, v)
+
+
+@surface(method=False)
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+    """Principal components: the low-rank decomposition ``(U, S, V)`` of ``A`` with the means of its columns taken off."""
+    n, m = A._array.shape[-2:]
+    if q is None:
+        q = min(6, n, m)
+    elif not 0 <= q <= min(n, m):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(n, m)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if center:
+        A = A - A.mean(dim=(-2,), keepdim=True)
+    return svd_lowrank(A, q, niter)
+
+
+@surface(method=False)
+def lobpcg(
+    A: Tensor,
+    k: int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: int | None = None,
+    iK: Tensor | None = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) eigenvalues of ``A X = B X diag(E)`` and their vectors, for symmetric ``A``.
+
+    They are found exactly, by a whole decomposition; what steers PyTorch's iteration has no say.
+    """
+    size = A._array.shape[-1]
+    k = k if k is not None else (1 if X is None else X._array.shape[-1])
+    if size < 3 * (n or k):
+        raise ValueError(
+            f"LPBPCG algorithm is not applicable when the number of A rows (={size}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={n or k})"
+        )
+    if B is None:
+        values, vectors = eigh_block(A, "L")
+    else:
+        root = cholesky(B)
+        half = solve_triangular(root, A, upper=False)
+        turned = transpose(root, -2, -1).conj()
+        values, vectors = eigh_block(solve_triangular(turned, half, upper=True, left=False), "L")
+        vectors = solve_triangular(turned, vectors, upper=True)
+    if largest is None or largest:
+        values, vectors = flip(values, (-1,)), flip(vectors, (-1,))
+    return narrow(values, -1, 0, k), narrow(vectors, -1, 0, k)

@@ -1,0 +1,680 @@
+"""Factorisations into triangular and orthogonal matrices: Cholesky, LU, QR with its reflectors, LDL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.tensor import Tensor, dimension
+from ...dispatch.declare import shared, surface
+from ...dispatch.return_types import named
+from ...kernels import lapack
+from .checks import (
+    LinAlgError,
+    at_least_matrix,
+    block,
+    columns,
+    compatible,
+    corner,
+    diagonal_of,
+    first_failure,
+    floating,
+    implemented,
+    padded,
+    part,
+    plus,
+    real_part,
+    scalar,
+    shape_of,
+    square,
+    tensors,
+    with_diagonal,
+)
+from .derivative_programs import reflectors, swept, symmetric_factors, symmetric_product
+
+# -- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def _positive(name: str, info: Any) -> None:
+    failed = first_failure(info)
+    if failed:
+        raise LinAlgError(
+            f"{name}: {failed[0]}The factorization could not be completed because the input is not positive-definite (the "
+            f"leading minor of order {failed[1]} is not positive-definite)."
+        )
+
+
+@block("cholesky_ex_block", "LinalgCholeskyExBackward0", outputs=("L", "info"), differentiable=1)
+def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
+    """The triangular factors, and where matrices are not positive definite the order of the minor that is not."""
+    square("linalg.cholesky", self)
+    floating("linalg.cholesky", self)
+    implemented("cholesky_cpu", self)
+    return lapack.cholesky(np, self, upper)
+
+
+@block("cholesky_block", "CholeskyBackward0")
+def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
+    """The triangular factors of positive definite matrices."""
+    square("cholesky", self)
+    implemented("cholesky_cpu", self)
+    found, info = lapack.cholesky(np, self, upper)
+    _positive("cholesky", info)
+    return found
+
+
+def _cholesky_rule(F: Any, g: Any, L: Any, upper: bool) -> Any:
+    low, slope = (F.turned_fast(L), F.turned_fast(g)) if upper else (L, g)
+    turned = F.turned_fast(low)
+    inner = F.tril(F.matmul(turned, slope), 0)
+    inner = (inner + F.turned_fast(F.tril(inner, -1))) * 0.5
+    inner = F.solve_triangular_block(turned, inner, True, True, False)
+    return F.solve_triangular_block(low, inner, False, False, False)
+
+
+cholesky_ex_block.derivative(self=_cholesky_rule)
+cholesky_block.derivative(self=lambda F, g, out, upper: _cholesky_rule(F, g, out, upper))
+_CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
+
+
+def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
+    """The lower triangular L with ``A = L Lᴴ`` (``upper``: U with ``A = Uᴴ U``) for positive definite A, or a batch.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    found, info = cholesky_ex_block(input, upper)
+    _positive("linalg.cholesky", info._array)
+    return found
+
+
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """``cholesky`` and, as ``info``, the order of the minor that is not positive definite (0: none)."""
+    found = _CholeskyEx(cholesky_ex_block(input, upper))
+    if check_errors:
+        _positive("linalg.cholesky_ex", found.info._array)
+    return found
+
+
+@surface(name="cholesky")
+def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
+    """The triangular factor of a positive definite matrix, or of each of a batch."""
+    return cholesky_block(input, upper)
+
+
+# -- QR --------------------------------------------------------------------------------------------------------------
+
+
+@block("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
+def qr_block(np: Any, self: Any, /, mode: str) -> Any:
+    """Orthonormal Q and triangular R with ``self = Q R``."""
+    at_least_matrix("linalg.qr", self)
+    floating("linalg.qr", self)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    implemented("geqrf_cpu", self)
+    *batch, n, m = self.shape
+    if not self.size:
+        k = n if mode == "complete" else min(n, m)
+        q = np.zeros(0, self.dtype) if mode == "r" else np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
+        return q if mode == "r" else lapack.by_columns(np, q), lapack.by_columns(
+            np, np.zeros((*batch, k, m), self.dtype)
+        )
+    return lapack.qr(np, self, mode)
+
+
+def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
+    by_q, by_r = g
+    n, m = self_shape[-2:]
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+            "mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    if mode == "complete" and n > m:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    if n >= m:
+        return _tall_qr(F, by_q, by_r, Q, R)
+    # A = [A1 A2], of which Q and the square R1 come from A1 alone, and R2 = Qᴴ A2.
+    square_r, rest_r = part(F, R, -1, 0, n), part(F, R, -1, n, m)
+    by_rest = None if by_r is None else part(F, by_r, -1, n, m)
+    if by_rest is not None:
+        by_q = plus(by_q, F.matmul(F.matmul(Q, rest_r), F.turned_fast(by_rest)))
+    first = _tall_qr(F, by_q, None if by_r is None else part(F, by_r, -1, 0, n), Q, square_r)
+    found = padded(F, first, n, m)
+    if by_rest is None:
+        return found
+    return found + F.slice_backward(F.matmul(Q, by_rest), self_shape, len(self_shape) - 1, n, m, 1)
+
+
+def _tall_qr(F: Any, by_q: Any, by_r: Any, Q: Any, R: Any) -> Any:
+    inner = None if by_r is None else F.matmul(by_r, F.turned_fast(R))
+    if by_q is not None:
+        inner = plus(inner, -F.matmul(F.turned_fast(Q), by_q))
+    upper = F.triu(inner, 0)
+    both = upper + F.turned_fast(upper) - with_diagonal(F, real_part(F, diagonal_of(F, upper)))
+    slope = plus(by_q, F.matmul(Q, both))
+    return F.solve_triangular_block(F.turned_fast(R), slope, False, False, False)
+
+
+qr_block.derivative(self=_qr_rule)
+_LinalgQr, _Qr = named("linalg_qr", ("Q", "R")), named("qr", ("Q", "R"))
+
+
+def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+    """Q with orthonormal columns and upper triangular R with ``A = Q R``, of a matrix or of each of a batch.
+
+    ``mode``: ``reduced``, ``complete`` (square Q), or ``r`` (Q is empty).
+    """
+    return _LinalgQr(qr_block(A, mode))
+
+
+@surface(name="qr")
+def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """Q with orthonormal columns and upper triangular R with ``input = Q R``; square Q unless ``some``."""
+    return _Qr(qr_block(input, "reduced" if some else "complete"))
+
+
+@block("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
+def geqrf_block(np: Any, self: Any, /) -> Any:
+    """R, with the reflectors that make up Q below its diagonal, and their factors."""
+    if self.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    implemented("geqrf_cpu", self)
+    return lapack.geqrf(np, self)
+
+
+geqrf_block.derivative(self=lambda F, g, self: swept(F, reflectors, [self], g)[0])
+_Geqrf = named("geqrf", ("a", "tau"))
+
+
+@surface()
+def geqrf(input: Tensor, *, out: Any = None) -> Any:
+    """The QR factorisation as LAPACK leaves it: R with reflectors below its diagonal, and their factors."""
+    return _Geqrf(geqrf_block(input))
+
+
+# -- Products of reflectors ------------------------------------------------------------------------------------------
+
+
+def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
+    """``(1 - factor v vᴴ) x``."""
+    return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
+
+
+def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
+    """The vectors, as matrices of one column, and the factors of the reflectors that make up Q."""
+    n, k = shape_of(self)[-2], shape_of(tau)[-1]
+    below = F.tril(corner(F, self, n, k), -1) + F.identity_like(self, n, k)
+    last = len(shape_of(tau)) - 1
+    return [(part(F, below, -1, i, i + 1), columns(F, F.slice(tau, last, i, i + 1, 1))) for i in range(k)]
+
+
+def _reflected_slopes(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
+    """The gradients by ``self``, ``tau`` and ``x`` of ``Q x``, or of ``Qᴴ x``."""
+    reflectors = _reflectors(F, self, tau)
+    factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
+    order = list(range(len(reflectors)))
+    applied = order if adjoint else order[::-1]
+    before = {}
+    for i in applied:  # what each reflector is applied to
+        before[i] = x
+        x = _reflect(F, reflectors[i][0], factors[i], x)
+    by_self, by_tau = None, None
+    for i in applied[::-1]:
+        vector, factor = reflectors[i][0], factors[i]
+        turned = F.turned_fast(before[i])
+        # With H = 1 - t v vᴴ and G the gradient by H, that is g xᴴ:
+        forth = F.matmul(g, F.matmul(turned, vector))  # G v
+        back = F.matmul(before[i], F.matmul(F.turned_fast(g), vector))  # Gᴴ v
+        by_factor = -F.matmul(F.turned_fast(vector), forth)
+        by_vector = -(F.conj_physical(factor) * forth + factor * back)
+        by_self = plus(by_self, _column(F, by_vector, shape_of(self), i))
+        by_tau = plus(by_tau, _entry(F, F.conj_physical(by_factor) if adjoint else by_factor, shape_of(tau), i))
+        g = _reflect(F, vector, F.conj_physical(factor), g)
+    return (None if by_self is None else F.tril(by_self, -1)), by_tau, g
+
+
+def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
+    """Zeros of ``shape`` with ``x`` as column i."""
+    x = F.sum_to_size(x, (*shape[:-1], 1))
+    return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
+
+
+def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
+    """Zeros of ``shape`` with the 1 × 1 matrices ``x`` as element i."""
+    x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
+    return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
+
+
+@block("householder_block", "LinalgHouseholderProductBackward0")
+def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
+    """The first columns of the product of reflectors."""
+    name = "torch.linalg.householder_product"
+    _check_reflectors(name, self, tau)
+    if self.shape[-2] < self.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if self.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    _same_numbers(name, self, ("tau", tau))
+    implemented("orgqr_cpu", self)
+    return lapack.householder_product(np, self, tau)
+
+
+def _check_reflectors(name: str, x: Any, tau: Any) -> None:
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if x.ndim - tau.ndim != 1 and not (name.endswith("ormqr") and x.shape[-1] < tau.shape[-1]):
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+            f"input.ndim is equal to {x.ndim}"
+        )
+
+
+def _same_numbers(name: str, x: Any, *others: tuple[str, Any]) -> None:
+    for what, other in others:
+        if other.dtype != x.dtype:
+            raise RuntimeError(f"{name}: {what} dtype {scalar(other)} does not match input dtype {scalar(x)}")
+
+
+def _householder_rule(which: int) -> Any:
+    def rule(F: Any, g: Any, self: Any, tau: Any) -> Any:
+        n, m = shape_of(self)[-2:]
+        return _reflected_slopes(F, g, self, tau, F.identity_like(self, n, m), False)[which]
+
+    return rule
+
+
+householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1))
+
+
+def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
+    """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
+    return householder_block(input, tau)
+
+
+@surface()
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
+    """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
+    return householder_product(input, input2)
+
+
+@block("ormqr_block", "OrmqrBackward0")
+def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
+    """``Q other`` or ``other Q`` with the square Q (``transpose``: Qᴴ) of reflectors."""
+    if self.ndim < 2 or other.ndim < 2:
+        raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
+    size = other.shape[-2 if left else -1]
+    side = -2 if left else -1
+    if size < tau.shape[-1]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if size != self.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau.shape[-1] != min(size, self.shape[-1]):
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    _check_reflectors("torch.ormqr", self, tau)
+    _same_numbers("torch.ormqr", self, ("tau", tau), ("other", other))
+    implemented("ormqr_cpu", self)
+    return lapack.multiplied(np, self, tau, other, left, transpose)
+
+
+def _ormqr_rule(which: int) -> Any:
+    def rule(F: Any, g: Any, self: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
+        if left:
+            return _reflected_slopes(F, g, self, tau, other, transpose)[which]
+        # other Q is the adjoint of Qᴴ otherᴴ
+        found = _reflected_slopes(F, F.turned_fast(g), self, tau, F.turned_fast(other), not transpose)[which]
+        return F.turned_fast(found) if which == 2 else found
+
+    return rule
+
+
+ormqr_block.derivative(self=_ormqr_rule(0), tau=_ormqr_rule(1), other=_ormqr_rule(2))
+
+
+@surface()
+def ormqr(
+    input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
+) -> Tensor:
+    """``Q @ input3`` (``input3 @ Q`` if not ``left``) with the square Q of reflectors, or with its adjoint."""
+    return ormqr_block(input, input2, input3, left, transpose)
+
+
+# -- LU --------------------------------------------------------------------------------------------------------------
+
+
+def _pivoting(pivot: bool) -> None:
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def _check_lu(name: str, x: Any) -> None:
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(x.shape)} instead")
+    implemented("lu_cpu", x)
+
+
+@block("lu_factor_block", "LinalgLuFactorExBackward0", outputs=("LU", "pivots", "info"), differentiable=1)
+def lu_factor_block(np: Any, self: Any, /) -> Any:
+    """L and U in one matrix, the exchanges of rows, and the places of zero pivots."""
+    _check_lu("torch.lu_factor", self)
+    return lapack.lu(np, self)
+
+
+def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
+    """L and U of what holds both."""
+    n, m = shape_of(x)[-2:]
+    k = min(n, m)
+    low = F.tril(corner(F, x, n, k), -1) + F.identity_like(x, n, k)
+    return low, F.triu(corner(F, x, k, m), 0)
+
+
+def _lu_slope(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
+    """The gradient by the matrix whose rows are exchanged already, ``L U``."""
+    n, m = shape_of(L)[-2], shape_of(U)[-1]
+    k = min(n, m)
+    square_l, square_u = corner(F, L, k, k), corner(F, U, k, k)
+    low = None if by_l is None else F.matmul(F.turned_fast(square_l), corner(F, by_l, k, k))
+    high = None if by_u is None else F.matmul(corner(F, by_u, k, k), F.turned_fast(square_u))
+    beside = below = None
+    if m > k and by_u is not None:  # U = [U1 U2] with U2 = L⁻¹ A2
+        rest = part(F, by_u, -1, k, m)
+        low = plus(low, -F.matmul(rest, F.turned_fast(part(F, U, -1, k, m))))
+        beside = F.solve_triangular_block(F.turned_fast(square_l), rest, True, True, True)
+    if n > k and by_l is not None:  # L = [L1; L2] with L2 = A2 U⁻¹
+        rest = part(F, by_l, -2, k, n)
+        high = plus(high, -F.matmul(F.turned_fast(part(F, L, -2, k, n)), rest))
+        below = F.solve_triangular_block(F.turned_fast(square_u), rest, False, False, False)
+    inner = plus(None if low is None else F.tril(low, -1), None if high is None else F.triu(high, 0))
+    inner = F.solve_triangular_block(F.turned_fast(square_l), inner, True, True, True)
+    inner = F.solve_triangular_block(F.turned_fast(square_u), inner, False, False, False)
+    shape = (*shape_of(inner)[:-2], n, m)
+    found = padded(F, inner, n, m)
+    if beside is not None:
+        found = found + F.slice_backward(beside, shape, len(shape) - 1, k, m, 1)
+    if below is not None:
+        found = found + F.slice_backward(below, shape, len(shape) - 2, k, n, 1)
+    return found
+
+
+def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
+    n, m = shape_of(LU)[-2:]
+    k = min(n, m)
+    low, high = _triangles(F, LU)
+    slope = _lu_slope(F, F.tril(corner(F, g, n, k), -1), F.triu(corner(F, g, k, m), 0), low, high)
+    return F.swap_rows(slope, pivots, True)
+
+
+@block("swap_rows")
+def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
+    """The rows exchanged as pivots say, or exchanged back."""
+    return lapack.swapped(np, self, pivots, back)
+
+
+swap_rows.derivative(self=lambda F, g, pivots, back: F.swap_rows(g, pivots, not back))
+lu_factor_block.derivative(self=_lu_factor_rule)
+_LuFactor = named("linalg_lu_factor", ("LU", "pivots"))
+_LuFactorEx = named("linalg_lu_factor_ex", ("LU", "pivots", "info"))
+
+
+def _regular(name: str, info: Any) -> None:
+    failed = first_failure(info)
+    if failed:
+        raise RuntimeError(
+            f"torch.{name}: {failed[0]}U[{failed[1]},{failed[1]}] is zero and using it on lu_solve would result in a "
+            "division by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)"
+        )
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """L and U in one matrix, and the exchanges of rows (counted from 1), of a matrix or of each of a batch."""
+    _pivoting(pivot)
+    factors, pivots, info = lu_factor_block(A)
+    _regular("linalg.lu_factor", info._array)
+    found = (factors, pivots)
+    return _LuFactor(found)
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+    """``lu_factor`` and, as ``info``, the place of the first zero pivot (0: none)."""
+    _pivoting(pivot)
+    found = _LuFactorEx(lu_factor_block(A))
+    if check_errors:
+        _regular("linalg.lu_factor_ex", found.info._array)
+    return found
+
+
+def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
+    """L, U and the matrix of the exchanges."""
+    n, m = factors.shape[-2:]
+    k = min(n, m)
+    low = np.tril(factors[..., :k], -1)
+    np.einsum("...ii->...i", low[..., :k, :])[...] = 1
+    identity = np.broadcast_to(np.eye(n, dtype=factors.dtype), (*factors.shape[:-2], n, n))
+    exchanged = lapack.swapped(np, identity, pivots, False).swapaxes(-1, -2)
+    return low, np.triu(factors[..., :k, :]), np.ascontiguousarray(exchanged)
+
+
+@block("lu_block", "LinalgLuBackward0", outputs=("L", "U", "P", "pivots"), differentiable=2)
+def lu_block(np: Any, self: Any, /) -> Any:
+    """L, U, the matrix of the exchanges of rows, and these as LAPACK lists them."""
+    _check_lu("linalg.lu", self)
+    factors, pivots, _ = lapack.lu(np, self)
+    return (*_unpacked(np, factors, pivots), pivots)
+
+
+def _lu_rule(F: Any, g: Any, L: Any, U: Any, pivots: Any) -> Any:
+    by_l, by_u = g[0], g[1]
+    return F.swap_rows(_lu_slope(F, by_l, by_u, L, U), pivots, True)
+
+
+lu_block.derivative(self=_lu_rule)
+_LinalgLu = named("linalg_lu", ("P", "L", "U"))
+
+
+def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+    """``A = P L U`` with a permutation P, unit lower triangular L and upper triangular U."""
+    _pivoting(pivot)
+    low, high, exchanged, _ = lu_block(A)
+    found = (exchanged, low, high)
+    return _LinalgLu(found)
+
+
+@block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
+def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: bool) -> Any:
+    """L, U and P from what holds them."""
+    low, high, exchanged = _unpacked(np, self, pivots)
+    nothing = np.zeros(0, self.dtype)
+    return low if data else nothing, high if data else nothing, exchanged if exchanges else nothing
+
+
+def _unpack_rule(F: Any, g: Any, self_shape: Any) -> Any:
+    by_l, by_u = g[0], g[1]
+    n, m = self_shape[-2:]
+    low = None if by_l is None or len(shape_of(by_l)) < 2 else padded(F, F.tril(by_l, -1), n, m)
+    high = None if by_u is None or len(shape_of(by_u)) < 2 else padded(F, F.triu(by_u, 0), n, m)
+    return plus(low, high)
+
+
+lu_unpack_block.derivative(self=_unpack_rule)
+_LuUnpack = named("lu_unpack", ("P", "L", "U"))
+
+
+@surface(method=False)
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
+) -> Any:
+    """P, L and U from what ``lu_factor`` gives."""
+    if unpack_pivots and str(LU_pivots._array.dtype) != "int32":
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
+            "is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    low, high, exchanged = lu_unpack_block(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    found = (exchanged, low, high)
+    return _LuUnpack(found)
+
+
+_LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
+
+
+@surface(name="lu", method=False)
+def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
+    found = lu_factor_ex(A, pivot=pivot)
+    given = tuple(found) if get_infos else tuple(found)[:2]
+    return _LuWithInfo(given) if get_infos else given
+
+
+@surface(name="lu", function=False)
+def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
+    return tuple(old_lu(input, pivot, get_infos))
+
+
+@block("lu_solve_block", "LinalgLuSolveBackward0")
+def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
+    """The X with ``A X = B`` (or ``X A = B``; ``adjoint``: with Aᴴ) from the LU factors of A."""
+    implemented("lu_solve_cpu", self)
+    if left:
+        return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
+    # X A = B is Aᴴ Xᴴ = Bᴴ
+    found = lapack.lu_solve(np, self, pivots, lapack.turned(B), 0 if adjoint else 2)
+    return lapack.turned(found).copy()
+
+
+def _lu_solve_right(F: Any, g: Any, self: Any, pivots: Any, left: bool, adjoint: bool) -> Any:
+    return F.lu_solve_block(self, pivots, g, left, not adjoint)
+
+
+def _lu_solve_factors(F: Any, g: Any, self: Any, pivots: Any, out: Any, left: bool, adjoint: bool) -> Any:
+    slope = F.lu_solve_block(self, pivots, g, left, not adjoint)
+    # the gradient by A = P L U, then by L and by U
+    product = F.matmul(slope, F.turned_fast(out)) if left else F.matmul(F.turned_fast(out), slope)
+    whole = -F.swap_rows(F.turned_fast(product) if adjoint else product, pivots, False)
+    low, high = _triangles(F, self)
+    by_l, by_u = F.matmul(whole, F.turned_fast(high)), F.matmul(F.turned_fast(low), whole)
+    return F.tril(by_l, -1) + F.triu(by_u, 0)
+
+
+lu_solve_block.derivative(self=_lu_solve_factors, B=_lu_solve_right)
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
+) -> Tensor:
+    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``; ``adjoint``: with Aᴴ) from ``lu_factor(A)``."""
+    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
+    factors, exchanged, b = LU._array, pivots._array, B._array
+    floating("linalg.lu_solve", factors)
+    if factors.dtype != b.dtype:
+        raise RuntimeError(
+            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar(factors)} and B of "
+            f"type {scalar(b)} instead"
+        )
+    if str(exchanged.dtype) != "int32":
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    square("torch.linalg.lu_solve", factors)
+    at_least_matrix("linalg.lu_solve", b, "B")
+    compatible("linalg.lu_solve", factors.shape, b.shape, left)
+    if exchanged.shape[-1] != factors.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if exchanged.shape[:-1] != factors.shape[:-2]:
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(exchanged.shape)} instead"
+        )
+    return lu_solve_block(LU, pivots, B, left, adjoint)
+
+
+@surface(name="lu_solve")
+def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
+    """The X with ``A @ X = input`` from ``lu_factor(A)``."""
+    return lu_solve(LU_data, LU_pivots, input)
+
+
+# -- LDL -------------------------------------------------------------------------------------------------------------
+
+
+@block("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
+def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
+    """L and D of Hermitian (or symmetric) matrices in one, the pivots, and the places of zero blocks."""
+    square("torch.linalg.ldl_factor_ex", self)
+    floating("torch.linalg.ldl_factor_ex", self)
+    implemented("ldl_factor_cpu", self)
+    factors, pivots, info = lapack.ldl(np, self, hermitian)
+    return lapack.by_columns(np, np.tril(factors)), pivots, info
+
+
+ldl_factor_block.derivative(
+    self=lambda F, g, self, pivots, hermitian: swept(F, lambda a: symmetric_factors(a, pivots, hermitian), [self], g)[0]
+)
+_LdlFactor = named("linalg_ldl_factor", ("LD", "pivots"))
+_LdlFactorEx = named("linalg_ldl_factor_ex", ("LD", "pivots", "info"))
+
+
+def _definite(name: str, info: Any) -> None:
+    failed = first_failure(info)
+    if failed:
+        raise RuntimeError(f"torch.{name}: {failed[0]}Unknown error code: {failed[1]}.")
+
+
+def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
+    """L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and the pivots as LAPACK lists them."""
+    factors, pivots, info = ldl_factor_block(input, hermitian)
+    _definite("linalg.ldl_factor", info._array)
+    found = (factors, pivots)
+    return _LdlFactor(found)
+
+
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """``ldl_factor`` and, as ``info``, the place of the first zero block of D (0: none)."""
+    found = _LdlFactorEx(ldl_factor_block(input, hermitian))
+    if check_errors:
+        _definite("linalg.ldl_factor_ex", found.info._array)
+    return found
+
+
+@block("ldl_solve_block", "NotImplemented")
+def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
+    """The X with ``A X = B`` from the LDL factors of A."""
+    return lapack.ldl_solve(np, self, pivots, B, hermitian)
+
+
+def _solved(matrix: Tensor, right: Tensor) -> Tensor:
+    factors, pivots = lu_factor(matrix)
+    return lu_solve(factors, pivots, right)
+
+
+@shared
+def _ldl_solve_rule(F: Any, g: Any, self: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
+    def program(factors: Tensor, right: Tensor) -> Tensor:
+        return _solved(symmetric_product(factors, pivots, hermitian), right)
+
+    return swept(F, program, [self, B], g)
+
+
+ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
+    """The X with ``A @ X = B`` from ``ldl_factor(A)``."""
+    tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
+    factors, b = LD._array, B._array
+    square("torch.linalg.ldl_solve", factors)
+    dimension(-2, b.ndim)
+    if b.shape[-2] != factors.shape[-1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {factors.shape[-1]} by "
+            f"{factors.shape[-1]} but each b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+    if factors.dtype != b.dtype:
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected LD and B to have the same dtype, but found LD of type {scalar(factors)} "
+            f"and B of type {scalar(b)} instead"
+        )
+    return ldl_solve_block(LD, pivots, B, hermitian)

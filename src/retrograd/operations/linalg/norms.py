@@ -1,0 +1,303 @@
+"""What says how large a matrix is (norms, condition, rank), and functions of whole matrices (powers, exponential)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import FUNCTIONS, TENSORS, surface
+from ...dispatch.promotion import mismatch
+from ...kernels import lapack
+from ..creation.conversion import clone
+from ..elementwise.rounding import nan_to_num
+from ..reductions import sums as _reduce
+from ..reductions.extrema import amax, amin
+from ..reductions.sums import vector_norm
+from ..shape.join import cat
+from ..shape.slicing import narrow
+from ..shape.views import permute_block, squeeze, unsqueeze
+from .checks import at_least_matrix, block, floating, scalar, shape_of, square, tensors
+from .eigen_svd import eigvalsh, svdvals
+from .matmul import matmul, vdot
+from .solve import inv, inv_ex, tolerance
+
+F: Any = TENSORS
+
+
+# -- Norms -----------------------------------------------------------------------------------------------------------
+
+
+def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
+    """``A`` in ``dtype``, which must not be narrower."""
+    if dtype is None:
+        return A
+    if dtypes.promote_types(A.dtype, dtype) is not dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({dtypes.scalar_name(A.dtype)}) should be convertible without narrowing to "
+            f"the specified dtype ({dtypes.scalar_name(dtype)})"
+        )
+    found: Tensor = A.to(dtype)
+    return found
+
+
+def matrix_norm(
+    input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
+) -> Tensor:
+    """The norm of matrices: ``fro``, ``nuc``, 2, -2 (by singular values), 1, -1 (columns), inf, -inf (rows)."""
+    name = "linalg.matrix_norm"
+    tensors("linalg_matrix_norm", input=input)
+    at_least_matrix(name, input._array)
+    floating(name, input._array)
+    if len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
+    ndim = input._array.ndim
+    over, beside = (dimension(each, ndim) for each in dim)
+    if over == beside:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
+    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
+    if ord == "fro":
+        return vector_norm(_wider(name, input, dtype), 2, (over, beside), keepdim)
+    input = _wider(name, input, dtype)
+    if ord in ("nuc", 2, -2):
+        found = _by_singular_values(input, ord, over, beside, keepdim)
+    else:
+        if abs(ord) == math.inf:
+            over, beside = beside, over
+        sums = vector_norm(input, 1, over, keepdim)
+        if not keepdim and beside > over:
+            beside -= 1
+        found = (amax if ord > 0 else amin)(sums, beside, keepdim)
+    return found
+
+
+TENSORS.__dict__["matrix_norm"] = matrix_norm  # torch.norm(…, "nuc") looks for it here
+
+
+def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bool) -> Tensor:
+    ndim = A._array.ndim
+    order = (*(axis for axis in range(ndim) if axis not in (over, beside)), over, beside)
+    values = svdvals(permute_block(A, order))
+    if ord == "nuc":
+        found: Tensor = _reduce.sum(values, -1, keepdim)
+    else:
+        found = (amax if ord > 0 else amin)(values, -1, keepdim)
+    if not keepdim:
+        return found
+    found = unsqueeze(found, -1)
+    back: Tensor = permute_block(found, tuple(order.index(axis) for axis in range(ndim)))
+    return back
+
+
+def norm(
+    input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
+) -> Tensor:
+    """The norm of a vector or a matrix, as ``ord`` and ``dim`` say (see ``vector_norm`` and ``matrix_norm``)."""
+    axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if axes is not None and len(axes) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(axes)}")
+    ndim = input._array.ndim
+    if ord is not None and axes is None and ndim not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
+    if ord is not None and (isinstance(ord, str) or (ndim if axes is None else len(axes)) == 2):
+        return matrix_norm(input, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
+
+
+def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
+    """The condition number of matrices: the norm of each times that of its inverse (``p`` as in ``matrix_norm``)."""
+    x = input._array
+    if x.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not x.size:
+        return wrap(numpy.zeros(x.shape[:-2], x.real.dtype))
+    if p in (None, 2, -2):
+        values = svdvals(input)
+        top, bottom = narrow(values, -1, 0, 1), narrow(values, -1, -1, 1)
+        ratio: Tensor = bottom / top if p == -2 else top / bottom
+        found = squeeze(ratio, -1)
+    else:
+        square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
+        found = _cond_by_inverse(input, p)
+    return found
+
+
+def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
+    if p == "nuc":  # the inverse must exist
+        values = svdvals(A)
+        return values.sum(-1) * (1 / values).sum(-1)
+    inverse, info = inv_ex(A)
+    singular = info._array.reshape((*info._array.shape, 1, 1)) != 0
+    if singular.any():
+        inverse = FUNCTIONS["masked_fill"](inverse, wrap(singular), math.inf)
+    product = matrix_norm(A, p) * matrix_norm(inverse, p)
+    found: Tensor = nan_to_num(product, nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    return found
+
+
+@block("matrix_rank_block")
+def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
+    """How many singular values are above the tolerance."""
+    return (
+        (self > tolerance(np, self, size, atol, rtol)).sum(-1)
+        if self.shape[-1]
+        else np.zeros(self.shape[:-1], np.int64)
+    )
+
+
+def matrix_rank(
+    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+) -> Tensor:
+    """How many singular values of each matrix are above ``max(atol, rtol * the largest)``."""
+    x = input._array
+    at_least_matrix("torch.linalg.matrix_rank", x, "input")
+    if x.dtype.kind not in "fc":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    atol, rtol = (each._array if isinstance(each, Tensor) else each for each in (atol, rtol))
+    detached = input.detach()
+    values = eigvalsh(detached).abs() if hermitian else svdvals(detached)
+    return matrix_rank_block(values, max(x.shape[-2:]), atol, rtol)
+
+
+# -- Products of vectors ---------------------------------------------------------------------------------------------
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
+    """The sum of products along ``dim``, the first operand conjugated."""
+    floating("linalg.vecdot", x._array)
+    if x._array.dtype != y._array.dtype:
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{scalar(x._array)} and y of type {scalar(y._array)} instead"
+        )
+    if x._array.ndim == y._array.ndim == 1:
+        dimension(dim, 1)
+        return vdot(x, y)
+    error = mismatch(x._array.shape, y._array.shape)
+    if error is not None:
+        raise error
+    return _reduce.sum(x.conj() * y, dim)
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 0 … N - 1 of each number, in a last dimension of their own."""
+    size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
+    if size <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    x = x if x._array.ndim else unsqueeze(x, 0)
+    powers = unsqueeze(x, -1).expand((*x._array.shape, size - 1)).cumprod(-1)
+    return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
+
+
+@surface(name="vander", method=False)
+def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of the elements of a vector as rows, ``N`` of each (as many as there are elements), falling.
+
+    >>> import retrograd as torch
+    >>> torch.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]])
+    """
+    if x._array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x._array.shape[0] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    found = x.new_empty((x._array.shape[0], count), dtype=dtypes.promote_types(x.dtype, dtypes.int64))
+    if count:
+        found.select(1, 0).fill_(1)
+    if count > 1:
+        repeated = unsqueeze(x, 1).expand(x._array.shape[0], count - 1)
+        narrow(found, 1, 1, count - 1).copy_(FUNCTIONS["cumprod"](repeated, 1))
+    return found if increasing else found.flip(1)
+
+
+# -- Powers and the exponential --------------------------------------------------------------------------------------
+
+
+@surface()
+def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
+    """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
+    square("linalg.matrix_power", input._array)
+    found = _power(input, n)
+    return found
+
+
+def _power(A: Tensor, n: int) -> Tensor:
+    if n == 0:
+        shape = A._array.shape
+        found: Tensor = clone(A).copy_(FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device))
+        return found
+    if n < 0:
+        A, n = inv(A), -n
+        if n == 1:
+            return A
+    elif n == 1:
+        return clone(A)
+    if n == 2:
+        return matmul(A, A)
+    if n == 3:
+        return matmul(matmul(A, A), A)
+    result: Tensor | None = None
+    power: Tensor | None = None
+    while n:
+        power = A if power is None else matmul(power, power)
+        if n & 1:
+            result = power if result is None else matmul(result, power)
+        n >>= 1
+    assert result is not None
+    return result
+
+
+@block("matrix_exp_block", "LinalgMatrixExpBackward0", opmath=True)
+def matrix_exp_block(np: Any, self: Any, /) -> Any:
+    """The exponential of square matrices."""
+    square("linalg.matrix_exp", self)
+    floating("linalg.matrix_exp", self)
+    return lapack.exponential(np, self)
+
+
+def _exponential_rule(F: Any, g: Any, self: Any) -> Any:
+    # The derivative of a function of a matrix A in direction G stands in the corner of the function of [[A G] [0 A]].
+    turned = F.turned_fast(self)
+    *batch, n = shape_of(self)[:-1]
+    whole = (*batch, 2 * n, 2 * n)
+    last = len(whole) - 1
+    top = F.padded_to(turned, whole)
+    beside = F.slice_backward(F.padded_to(g, (*batch, 2 * n, n)), whole, last, n, 2 * n, 1)
+    below = F.slice_backward(turned, (*batch, n, 2 * n), last, n, 2 * n, 1)
+    below = F.slice_backward(below, whole, last - 1, n, 2 * n, 1)
+    return F.slice(F.slice(F.matrix_exp_block(top + beside + below), last, n, 2 * n, 1), last - 1, 0, n, 1)
+
+
+matrix_exp_block.derivative(self=_exponential_rule)
+
+
+@surface()
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential of a square matrix, or of each of a batch.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    found: Tensor = matrix_exp_block(input)
+    return found
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices, as a view."""
+    found: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
+    return found

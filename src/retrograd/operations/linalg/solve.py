@@ -1,0 +1,680 @@
+"""Inverses, determinants, and solutions of systems of equations: exact, triangular, factored, least squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ...core.tensor import Tensor
+from ...dispatch.declare import ARRAYS, TENSORS, shared, surface
+from ...dispatch.promotion import mismatch
+from ...dispatch.return_types import named
+from ...kernels import lapack
+from ..reductions.scan import product_of_others
+from ..shape.join import where_
+from ..shape.views import permute_block, reshape
+from .checks import (
+    LinAlgError,
+    array_of,
+    at_least_matrix,
+    block,
+    columns,
+    compatible,
+    first_failure,
+    floating,
+    implemented,
+    plus,
+    rows,
+    scalar,
+    shape_of,
+    square,
+    tensors,
+    triangle,
+)
+from .matmul import matmul
+
+F: Any = TENSORS
+ARRAYS.__dict__["matmul"] = numpy.matmul
+TENSORS.__dict__["matmul"] = matmul
+
+
+# -- Inverses --------------------------------------------------------------------------------------------------------
+
+
+def _not_singular(name: str, info: Any) -> None:
+    failed = first_failure(info)
+    if failed:
+        raise LinAlgError(
+            f"{name}: {failed[0]}The diagonal element {failed[1]} is zero, the inversion could not be completed because "
+            "the input matrix is singular."
+        )
+
+
+def _check_inverse(x: Any) -> None:
+    square("linalg.inv", x)
+    floating("linalg.inv", x, short=False)
+
+
+@block("inv", "LinalgInvExBackward0")
+def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
+    """The inverses of square matrices."""
+    _check_inverse(self)
+    found, info = lapack.inverse(np, self)
+    _not_singular(name, info)
+    return found
+
+
+@block("inv_loose", "LinalgInvExBackward0")
+def inv_loose(np: Any, self: Any, /) -> Any:
+    """The inverses of square matrices, infinite where there is none."""
+    return lapack.inverse(np, self)[0]
+
+
+@block("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
+def inv_ex_block(np: Any, self: Any, /) -> Any:
+    """The inverses of square matrices, and the places of their zero pivots."""
+    _check_inverse(self)
+    return lapack.inverse(np, self)
+
+
+def _inverse_rule(F: Any, g: Any, inverse: Any) -> Any:
+    turned = F.turned_fast(inverse)
+    return -F.matmul(turned, F.matmul(g, turned))
+
+
+for _block in (inv_block, inv_loose):
+    _block.derivative(self=lambda F, g, out: _inverse_rule(F, g, out))
+inv_ex_block.derivative(self=_inverse_rule)
+_InvEx = named("linalg_inv_ex", ("inverse", "info"))
+
+
+def inv(A: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
+    return inv_block(A)
+
+
+@surface(name="inverse")
+def inverse(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
+    return inv(input)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+    """The inverse and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
+    found = _InvEx(inv_ex_block(A))
+    if check_errors:
+        _not_singular("linalg.inv_ex", found.info._array)
+    return found
+
+
+# -- Solutions -------------------------------------------------------------------------------------------------------
+
+
+def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
+    right = b[..., None] if vector else b
+    found, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
+    return _lying(np, found, left, vector), factors, pivots, info
+
+
+def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
+    """A solution as it lies in memory at PyTorch."""
+    if vector:
+        found = found[..., 0]
+        return lapack.by_columns(np, found) if found.ndim > 1 else found
+    return found if left else found.swapaxes(-1, -2).copy()
+
+
+def _solvable(name: str, info: Any) -> None:
+    failed = first_failure(info)
+    if failed:
+        raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
+
+
+@block("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
+def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
+    """The X with ``self @ X = B`` (or ``X @ self = B``), infinite where there is none; how ``self`` was factored for that."""
+    square("linalg.solve", self)
+    floating("linalg.solve", self)
+    if self.dtype != B.dtype:
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(self)} and B of type "
+            f"{scalar(B)} instead"
+        )
+    implemented("lu_cpu", self)
+    return _solution(np, self, B, left, vector)
+
+
+@shared
+def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, left: bool, vector: bool) -> Any:
+    if vector:
+        g, result = columns(F, g), columns(F, result)
+    if F is ARRAYS and LU.size:
+        slope = F.lu_solve_block(LU, pivots, g, left, True)
+    else:  # the factors are no function of the matrix that could be differentiated
+        slope = F.solve_block(F.turned_fast(self), g, left, False)[0]
+    turned = F.turned_fast(result)
+    by_matrix = -(F.matmul(slope, turned) if left else F.matmul(turned, slope))
+    return by_matrix, F.reshape(slope, shape_of(slope)[:-1]) if vector else slope
+
+
+solve_block.derivative(self=_solve_rule, B=_solve_rule)
+_SolveEx = named("linalg_solve_ex", ("result", "info"))
+
+
+def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether the right side of a system is a vector, or a batch of vectors."""
+    return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
+
+
+def _side(A: Tensor, B: Tensor, left: bool) -> bool:
+    """Whether B holds vectors; refuses what does not fit to A."""
+    tensors("linalg_solve", A=A, B=B)
+    a, b = A._array.shape, B._array.shape
+    if A._array.dtype != B._array.dtype or len(a) < 2 or a[-1] != a[-2]:
+        return is_vector(a, b)  # the kernel tells
+    vector = is_vector(a, b)
+    shape = (*b, 1) if vector else b
+    compatible("linalg.solve", a, shape, left)
+    return vector
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
+    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``); B a matrix or, batched, a vector.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """
+    found, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    _solvable("linalg.solve", info._array)
+    return found
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+    """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
+    result, _, _, info = solve_block(A, B, left, _side(A, B, left))
+    found = _SolveEx((result, info))
+    if check_errors:
+        _solvable("linalg.solve_ex", found.info._array)
+    return found
+
+
+# -- Triangular matrices ---------------------------------------------------------------------------------------------
+
+
+@block("solve_triangular_block", "LinalgSolveTriangularBackward0")
+def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
+    """The X with ``self @ X = B`` for triangular matrices, or ``X @ self = B``."""
+    common = np.result_type(self.dtype, B.dtype)
+    a, b = self.astype(common, copy=False), B.astype(common, copy=False)
+    implemented("triangular_solve_cpu", a)
+    return lapack.solve_triangular(np, a, b, upper, left, unit)
+
+
+def _triangular_right(F: Any, g: Any, self: Any, upper: bool, left: bool, unit: bool) -> Any:
+    return F.solve_triangular_block(F.turned_fast(self), g, not upper, left, unit)
+
+
+def _triangular_matrix(F: Any, g: Any, self: Any, out: Any, upper: bool, left: bool, unit: bool) -> Any:
+    slope = F.solve_triangular_block(F.turned_fast(self), g, not upper, left, unit)
+    turned = F.turned_fast(out)
+    found = F.matmul(slope, turned) if left else F.matmul(turned, slope)
+    return -triangle(F, found, upper, unit)
+
+
+solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
+
+
+def solve_triangular(
+    input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
+) -> Tensor:
+    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for triangular A, of which only one triangle is read."""
+    tensors("linalg_solve_triangular", input=input, B=B)
+    a, b = input._array, B._array
+    at_least_matrix("linalg.solve_triangular", a)
+    at_least_matrix("linalg.solve_triangular", b, "B")
+    square("linalg.solve_triangular", a)
+    compatible("linalg.solve_triangular", a.shape, b.shape, left)
+    return solve_triangular_block(input, B, upper, left, unitriangular)
+
+
+@block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
+def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
+    """The X with ``A @ X = self`` (or ``Aᵀ @ X = self``), and A."""
+    implemented("triangular_solve_cpu", self)
+    turned = A.swapaxes(-1, -2) if transpose else A
+    found = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
+    return found, lapack.by_columns(np, np.broadcast_to(A, (*found.shape[:-2], *A.shape[-2:])).copy())
+
+
+def _old_triangular_right(F: Any, g: Any, A: Any, upper: bool, transpose: bool, unit: bool) -> Any:
+    slope, _ = g
+    if slope is None:
+        return None
+    matrix = F.conj_physical(A) if transpose else F.turned_fast(A)
+    return F.solve_triangular_block(matrix, slope, upper == transpose, True, unit)
+
+
+def _old_triangular_matrix(F: Any, g: Any, A: Any, solution: Any, upper: bool, transpose: bool, unit: bool) -> Any:
+    slope, copied = g
+    if slope is None:
+        return copied
+    slope = _old_triangular_right(F, g, A, upper, transpose, unit)
+    if transpose:
+        found = F.matmul(F.conj_physical(solution), F.conj_physical(F.turned_fast(slope)))
+    else:
+        found = F.matmul(slope, F.turned_fast(solution))
+    return plus(-triangle(F, found, upper, unit), copied)
+
+
+triangular_solve_block.derivative(self=_old_triangular_right, A=_old_triangular_matrix)
+_TriangularSolve = named("triangular_solve", ("solution", "cloned_coefficient"))
+
+
+def _old_sizes(name: str, a: Any, b: Any) -> None:
+    square("", a)
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b matrix is "
+            f"{b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
+@surface()
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> Any:
+    """The X with ``A @ X = input`` for triangular A (or its transpose), and a copy of A."""
+    for name, x in (("b", input._array), ("A", A._array)):
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {x.ndim} dimensions "
+                "instead"
+            )
+    _old_sizes("triangular_solve", A._array, input._array)
+    return _TriangularSolve(triangular_solve_block(input, A, upper, transpose, unitriangular))
+
+
+# -- From a Cholesky factor ------------------------------------------------------------------------------------------
+
+
+@block("cholesky_solve_block", "CholeskySolveBackward0")
+def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
+    """The X with ``L Lᴴ X = self``, or ``Uᴴ U X = self``."""
+    implemented("cholesky_solve_cpu", self)
+    return lapack.cholesky_solve(np, self, factor, upper)
+
+
+def _cholesky_solve_factor(F: Any, g: Any, factor: Any, out: Any, upper: bool) -> Any:
+    product = F.matmul(F.cholesky_solve_block(g, factor, upper), F.turned_fast(out))
+    product = product + F.turned_fast(product)
+    return -F.matmul(factor, product) if upper else -F.matmul(product, factor)
+
+
+cholesky_solve_block.derivative(
+    self=lambda F, g, factor, upper: F.cholesky_solve_block(g, factor, upper), factor=_cholesky_solve_factor
+)
+
+
+@surface()
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
+    """The X with ``A @ X = input``, from the Cholesky factor of A."""
+    b, factor = input._array, input2._array
+    for name, x in (("b", b), ("u", factor)):
+        if x.ndim < 2:
+            raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
+    if b.dtype != factor.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {scalar(b)} and A of type {scalar(factor)} "
+            "instead."
+        )
+    _old_sizes("cholesky_solve", factor, b)
+    return cholesky_solve_block(input, input2, upper)
+
+
+@block("cholesky_inverse_block", "CholeskyInverseBackward0")
+def cholesky_inverse_block(np: Any, self: Any, /, upper: bool) -> Any:
+    """The inverse of the matrix that has ``self`` as its Cholesky factor."""
+    square("cholesky_inverse", self)
+    implemented("cholesky_inverse_out_cpu", self)
+    identity = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
+    return lapack.cholesky_solve(np, identity, self, upper)
+
+
+def _cholesky_inverse_rule(F: Any, g: Any, self: Any, out: Any, upper: bool) -> Any:
+    product = F.matmul(out, F.matmul(g + F.turned_fast(g), out))
+    return -F.matmul(self, product) if upper else -F.matmul(product, self)
+
+
+cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
+
+
+@surface()
+def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
+    """The inverse of a matrix, from its Cholesky factor."""
+    return cholesky_inverse_block(input, upper)
+
+
+# -- Determinants ----------------------------------------------------------------------------------------------------
+
+
+@block("det_block", "LinalgDetBackward0")
+def det_block(np: Any, self: Any, /) -> Any:
+    """The determinants of square matrices."""
+    square("linalg.det", self)
+    floating("linalg.det", self)
+    implemented("lu_cpu", self)
+    return lapack.determinant(np, self)
+
+
+det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self))
+
+
+@block("cofactors", opmath=True)
+def cofactors(np: Any, self: Any, /) -> Any:
+    """The gradient of the determinant; for singular matrices from the singular values, leaving out one each."""
+    whole = lapack.determinant(np, self)
+    if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
+        return np.conj(whole)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
+    u, s, vh = np.linalg.svd(self)
+    others = product_of_others.op.kernel(np, s, s.ndim - 1)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return np.conj(phase)[..., None, None] * np.matmul(u * others[..., None, :], vh)
+
+
+cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
+
+
+@block("cofactors_backward", opmath=True)
+def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
+    """The gradient of ``cofactors``: in the basis of the singular vectors each pair of singular values is left out."""
+    u, s, vh = np.linalg.svd(self)
+    size = s.shape[-1]
+    apart = ~np.eye(size, dtype=bool)
+    others = product_of_others.op.kernel(np, np.where(apart, s[..., None, :], 1), s.ndim) * apart
+    turned = lapack.turned(np.matmul(lapack.turned(u), np.matmul(slope, lapack.turned(vh))))
+    inner = -others * turned
+    sums = np.matmul(others, np.einsum("...ii->...i", turned)[..., None])[..., 0]
+    np.einsum("...ii->...i", inner)[...] = sums
+    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh))
+    return phase[..., None, None] * np.matmul(u, np.matmul(inner, vh))
+
+
+def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
+    """The gradient by a regular matrix of ``<h, cofactors_backward(g, self)>``."""
+    inverse = F.inv_loose(self)
+    turned = F.turned_fast(inverse)
+    first, second = F.matmul(inverse, g), F.matmul(inverse, h)
+    trace = F.per_matrix(F.trace_of_product(turned, g))
+    other = F.per_matrix(F.trace_of_product(turned, h))
+    both = F.per_matrix(F.trace_of_product(F.turned_fast(first), second))
+    pairs = F.matmul(first, second) + F.matmul(second, first) - trace * second - other * first
+    found = F.matmul(pairs, inverse) + (trace * other - both) * inverse
+    return F.turned_fast(F.per_matrix(F.det_block(self)) * found)
+
+
+cofactors_backward.derivative(
+    slope=lambda F, g, self: F.cofactors_backward(g, self),
+    self=lambda F, g, slope, self: _third_derivative(F, g, slope, self),
+)
+
+
+@surface()
+def det(input: Tensor, *, out: Any = None) -> Tensor:
+    """The determinant of a square matrix, or of each of a batch."""
+    return det_block(input)
+
+
+def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
+    """The determinant of a square matrix, or of each of a batch."""
+    return det(A)
+
+
+@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
+def slogdet_block(np: Any, self: Any, /) -> Any:
+    """Sign and logarithm of the absolute value of determinants."""
+    square("linalg.slogdet", self)
+    floating("linalg.slogdet", self, short=False)
+    return lapack.log_determinant(np, self)
+
+
+def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) -> Any:
+    # A real sign is piecewise constant; a complex one turns with the phase of the trace of inverse times change.
+    by_sign, by_log = g[:2]
+    turning = None
+    if by_sign is not None and array_of(by_sign).dtype.kind == "c":
+        turning = F.imag_of(F.conj_physical(by_sign) * sign) * -1j
+    slope = plus(by_log, turning)
+    if slope is None:
+        return None
+    if F is ARRAYS and LU.size:
+        n = shape_of(self)[-1]
+        return F.lu_solve_block(LU, pivots, F.per_matrix(slope) * F.identity_like(self, n, n), True, True)
+    return F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))
+
+
+slogdet_block.derivative(self=_slogdet_rule)
+_LinalgSlogdet = named("linalg_slogdet", ("sign", "logabsdet"))
+_Slogdet = named("slogdet", ("sign", "logabsdet"))
+
+
+@surface()
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """Sign and logarithm of the absolute value of the determinant."""
+    return _Slogdet(slogdet_block(input)[:2])
+
+
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
+    """Sign and logarithm of the absolute value of the determinant."""
+    return _LinalgSlogdet(slogdet_block(A)[:2])
+
+
+@surface()
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant; nan if that is negative."""
+    square("logdet", input._array)
+    floating("logdet", input._array)
+    sign, log = slogdet_block(input)[:2]
+    found: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
+    return found
+
+
+# -- Pseudoinverses and least squares --------------------------------------------------------------------------------
+
+
+def tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
+    """Below what singular values count as zero, one number for each matrix."""
+    if rtol is None:
+        relative = float(np.finfo(values.dtype).eps) * size
+        rtol = relative if atol is None else np.where(np.asarray(atol) > 0, 0.0, relative)
+    top = np.amax(values, axis=-1) if values.shape[-1] else np.zeros(values.shape[:-1], values.dtype)
+    return np.maximum(np.asarray(0.0 if atol is None else atol), np.asarray(rtol) * top)[..., None]
+
+
+@block("pinv_block", "LinalgPinvBackward0")
+def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """Pseudoinverses, by singular values (or eigenvalues) above a tolerance."""
+    if not self.size:
+        return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
+    if hermitian:
+        square("linalg.eigh", self)
+        values, vectors = np.linalg.eigh(self)
+        left, right, sizes = vectors, lapack.turned(vectors), np.abs(values)
+    else:
+        u, values, vh = np.linalg.svd(self, full_matrices=False)
+        left, right, sizes = lapack.turned(vh), lapack.turned(u), values
+    keep = sizes > tolerance(np, sizes, max(self.shape[-2:]), atol, rtol)
+    inverse = np.where(keep, 1 / np.where(keep, values, 1), 0).astype(values.dtype)
+    return np.matmul(left * inverse[..., None, :], right)
+
+
+def _pinv_slope(F: Any, g: Any, self: Any, found: Any) -> Any:
+    """The gradient by a matrix from that by its pseudoinverse (Golub and Pereyra, 1973)."""
+    turned = F.turned_fast(found)
+    slope = F.turned_fast(g)
+    first = F.matmul(slope, found)
+    second = F.matmul(found, slope)
+    beside = F.matmul(first - F.matmul(self, F.matmul(found, first)), turned)
+    below = F.matmul(turned, second - F.matmul(F.matmul(second, found), self))
+    return beside + below - F.matmul(turned, F.matmul(g, turned))
+
+
+pinv_block.derivative(self=lambda F, g, self, out: _pinv_slope(F, g, self, out))
+
+
+def _threshold(x: Any) -> Any:
+    return x._array if isinstance(x, Tensor) else x
+
+
+def pinv(
+    input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+) -> Tensor:
+    """The pseudoinverse (Moore, Penrose) of a matrix, or of each of a batch.
+
+    Singular values up to ``max(atol, rtol * the largest)`` count as zero.
+    """
+    tensors("linalg_pinv", input=input)
+    x = input._array
+    if x.ndim < 2 or x.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
+            "cfloat or cdouble types"
+        )
+    return pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian)
+
+
+@surface()
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """The pseudoinverse of a matrix; singular values up to ``rcond`` times the largest count as zero."""
+    return pinv(input, rcond)
+
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@block("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
+       differentiable=2)  # fmt: skip
+def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
+    """The X that makes ``|self @ X - B|`` least."""
+    right = B[..., None] if vector else B
+    found, rank, values = lapack.least_squares(np, self, right, rcond, driver)
+    n, m = self.shape[-2:]
+    nothing = np.zeros(0, values.dtype)
+    left = nothing
+    if n > m and driver != "gelsy" and bool((rank == m).all() or driver == "gels"):
+        off = np.matmul(self, found[..., :m, :]) - right
+        left = np.add.reduce((off * off.conj()).real, axis=-2)
+        left = left[..., 0] if vector and left.ndim > 1 else left
+    solution = found[..., :m, :]
+    return (
+        solution[..., 0] if vector else solution,
+        left,
+        np.zeros(0, np.int64) if driver == "gels" else rank,
+        values if driver in ("gelsd", "gelss") else nothing,
+    )
+
+
+def _lstsq_rule(which: str) -> Callable[..., Any]:
+    def rule(F: Any, g: Any, self: Any, B: Any, solution: Any, vector: bool) -> Any:
+        slope, left = g[0], g[1]
+        if vector:
+            B, solution = columns(F, B), columns(F, solution)
+            slope = None if slope is None else columns(F, slope)
+        found = None
+        if slope is not None:
+            inverse = F.pinv_block(self, None, None, False)
+            if which == "self":
+                found = _pinv_slope(F, F.matmul(slope, F.turned_fast(B)), self, inverse)
+            else:
+                found = F.matmul(F.turned_fast(inverse), slope)
+        if left is not None and shape_of(left) != (0,):
+            off = (F.matmul(self, solution) - B) * rows(F, left) * 2
+            found = plus(found, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
+        return F.reshape(found, shape_of(found)[:-1]) if which == "B" and vector and found is not None else found
+
+    return rule
+
+
+lstsq_block.derivative(self=_lstsq_rule("self"), B=_lstsq_rule("B"))
+_Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
+
+
+def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
+    """The X that makes ``|A @ X - B|`` least, the squared remainders, the rank and the singular values of A.
+
+    ``driver``: LAPACK's ``gelsy`` (default), ``gels`` (full rank), ``gelsd`` or ``gelss`` (by singular values).
+    """
+    tensors("linalg_lstsq", input=input, b=b)
+    a, right = input._array, b._array
+    if a.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if right.ndim < 1:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if a.dtype != right.dtype:
+        raise RuntimeError(
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+            f"{scalar(a)} and other's dtype {scalar(right)}"
+        )
+    if a.ndim - right.ndim not in (0, 1):
+        raise RuntimeError(
+            "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    vector = a.ndim - right.ndim == 1
+    error = mismatch(a.shape[:-2], right.shape[: -1 if vector else -2])
+    if error is not None:
+        raise error
+    if a.shape[-2] != right.shape[-1 if vector else -2]:
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({-1 if vector else -2})")
+    if driver is not None and driver not in DRIVERS:
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    if a.dtype.kind not in "fc":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    implemented("linalg_lstsq_cpu", a)
+    if rcond is None:
+        rcond = float(numpy.finfo(a.dtype).eps) * max(a.shape[-2:])
+    return _Lstsq(lstsq_block(input, b, rcond, driver or "gelsy", vector))
+
+
+# -- Tensors as matrices ---------------------------------------------------------------------------------------------
+
+
+def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
+    """The inverse of ``tensordot(input, ., ind)``: ``input`` seen as a matrix whose rows are its first ``ind`` dimensions."""
+    shape = input._array.shape
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    before, after = math.prod(shape[:ind]), math.prod(shape[ind:])
+    if before != after:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{after} != {before}"
+        )
+    found = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
+    return found
+
+
+def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
+    """The X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
+    ndim = input._array.ndim
+    if dims is not None:
+        gone = [dim % ndim for dim in dims]
+        input = permute_block(input, (*(i for i in range(ndim) if i not in gone), *gone))
+    shape = input._array.shape
+    known = other._array.ndim
+    before, after = other._array.size, math.prod(shape[known:])
+    if before != after:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {after} != {before}"
+        )
+    found = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
+    return found

@@ -1,0 +1,737 @@
+"""Activations, element by element: an operation each, and one for its slope, so that second derivatives are right too.
+
+What ``nn.functional`` shows stands at the end of each section; softmax and its kin are in ``operations/nn/softmax.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy
+
+from ...core import devices
+from ...core.dtypes import scalar_name, unsupported
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import in_place_form, op, pointwise, surface
+from ...dispatch.generic_path import modify
+from ...dispatch.transform_tensor import batched
+from ...kernels.half_precision import widened
+from ...kernels.numba_dispatch import LARGE, looped
+from ..creation.conversion import on_cpu
+from ..creation.random import Generator, _stream
+from ..elementwise.arithmetic import abs as absolute
+from ..elementwise.arithmetic import div_true
+from ..elementwise.elementary import relu as relu_block
+from ..elementwise.elementary import tanh
+from ..shape.views import reshape
+
+
+def _hidden(*rules: Any, **options: Any) -> Any:
+    """An operation that only ``nn.functional`` shows."""
+    return pointwise(*rules, function=False, method=False, in_place=False, **options)
+
+
+def _slope(**options: Any) -> Any:
+    """The gradient of an activation as one operation, for graphs of gradients."""
+    return op(function=False, method=False, opmath=True, **options)
+
+
+def _call(block: Any, inplace: bool, input: Tensor, *params: Any) -> Tensor:
+    found: Tensor = modify(block.op, (input,), params) if inplace else block(input, *params)
+    return found
+
+
+@_hidden(lambda F, g, self: F.where_else(self < 0, g))
+def minimum_zero(np: Any, self: Any, /) -> Any:
+    """Each element where it is negative, else 0."""
+    return np.minimum(self, 0)
+
+
+_shown = partial(surface, function=False, method=False)  # by nn.functional
+
+
+# -- Straight pieces: the second derivative is zero -------------------------------------------------------------------
+
+
+def _no_bend(F: Any, g: Any) -> Any:
+    """The second derivative of straight pieces."""
+    return F.zeros_as(g)
+
+
+@_slope()
+def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
+    """``grad_output`` where ``self`` is positive, else ``negative_slope`` times it."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
+    ):
+        return large
+    return np.where(self > 0, grad_output, grad_output * negative_slope)
+
+
+leaky_relu_backward.derivative(
+    grad_output=lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope), self=_no_bend
+)
+
+
+@_hidden(
+    lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
+    name="leaky_relu", in_place_backward="LeakyReluBackward1", refuses=("leaky_relu_cpu", "bic"),
+)  # fmt: skip
+def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
+    """Each element where it is positive, else ``negative_slope`` times it."""
+    if self.size >= LARGE and (large := looped("leaky_relu", self, numbers=(negative_slope,))) is not None:
+        return large
+    if 0 < negative_slope <= 1:
+        return np.maximum(self, self * negative_slope)
+    return np.where(self > 0, self, self * negative_slope)
+
+
+@_shown(quick=leaky_relu_block)
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Each element where it is positive, else ``negative_slope`` times it.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
+    return _call(leaky_relu_block, inplace, input, negative_slope)
+
+
+leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
+
+
+@_slope()
+def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
+    """``grad_output`` where ``self`` is between the bounds, else 0."""
+    outside = (self <= min_val) | (self >= max_val)
+    return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
+
+
+hardtanh_backward.derivative(
+    grad_output=lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val), self=_no_bend
+)
+
+
+def _bounded(x: Any) -> None:
+    if x.dtype == bool:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if x.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
+@_hidden(
+    lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val),
+    name="hardtanh", check=_bounded,
+)  # fmt: skip
+def hardtanh_block(np: Any, self: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Each element, cut off below ``min_val`` and above ``max_val``."""
+    low, high = (np.asarray(each).astype(self.dtype) for each in (min_val, max_val))
+    return np.minimum(np.maximum(self, low), high)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Each element, cut off below ``min_val`` and above ``max_val``."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _call(hardtanh_block, inplace, input, min_val, max_val)
+
+
+hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
+
+
+@_shown(quick=hardtanh_block, min_val=0, max_val=6)
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Each element, cut off below 0 and above 6."""
+    return _call(hardtanh_block, inplace, input, 0, 6)
+
+
+@_slope()
+def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
+    """``grad_output`` where ``self`` is farther than ``lambd`` from 0, else 0."""
+    return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
+
+
+hardshrink_backward.derivative(
+    grad_output=lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd), self=_no_bend
+)
+
+
+@pointwise(
+    lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd),
+    in_place=False, refuses=("hardshrink_cpu", "bic"),
+)  # fmt: skip
+def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
+    """Each element, but 0 where it is not farther than ``lambd`` from 0."""
+    return np.where(np.absolute(self) <= lambd, np.zeros((), self.dtype), self)
+
+
+@_hidden(
+    lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd), name="softshrink",
+    backward="SoftshrinkBackward0", refuses=("softshrink_check", "bic"),
+)  # fmt: skip
+def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
+    """Each element moved towards 0 by ``lambd``, but not beyond."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd:g}")
+    return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
+
+
+@_hidden(
+    lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
+    name="threshold", in_place_backward="ThresholdBackward1", refuses=("threshold_cpu", "bc"),
+)  # fmt: skip
+def threshold_block(np: Any, self: Any, /, threshold: float, value: float) -> Any:
+    """Each element where it is above ``threshold``, else ``value``."""
+    return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Each element where it is above ``threshold``, else ``value``."""
+    return _call(threshold_block, inplace, input, threshold, value)
+
+
+surface(name="threshold", method=False)(threshold_block)
+threshold_ = surface(method=False)(in_place_form(threshold_block.op, "threshold_"))
+
+
+@_shown(quick=relu_block)
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Each element where it is positive, else 0."""
+    return _call(relu_block, inplace, input)
+
+
+relu_ = in_place_form(relu_block.op, "relu_")
+
+
+@_slope()
+def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
+    """A sixth of ``grad_output`` where ``self`` is between -3 and 3, else 0."""
+    return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
+
+
+hardsigmoid_backward.derivative(grad_output=lambda F, g, self: F.hardsigmoid_backward(g, self), self=_no_bend)
+
+
+@_hidden(
+    lambda F, g, self: F.hardsigmoid_backward(g, self), name="hardsigmoid", refuses=("hardsigmoid_cpu", "bic")
+)  # fmt: skip
+def hardsigmoid_block(np: Any, self: Any, /) -> Any:
+    """0 below -3, 1 above 3, and straight between."""
+    return np.minimum(np.maximum(self + 3, 0), 6) / 6
+
+
+@_shown(quick=hardsigmoid_block)
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """0 below -3, 1 above 3, and straight between."""
+    return _call(hardsigmoid_block, inplace, input)
+
+
+# -- Bent pieces -----------------------------------------------------------------------------------------------------
+
+
+@_slope()
+def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
+    """``grad_output`` times 0 up to -3, 1 from 3 on, and ``x / 3 + 1 / 2`` between."""
+    if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
+        return large
+    slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
+    return np.where(self <= -3, np.zeros((), slope.dtype), grad_output * slope)
+
+
+hardswish_backward.derivative(
+    grad_output=lambda F, g, self: F.hardswish_backward(g, self),
+    self=lambda F, g, grad_output, self: F.where_else((self > -3) & (self < 3), g * grad_output / 3),
+)
+
+
+@_hidden(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
+def hardswish_block(np: Any, self: Any, /) -> Any:
+    """``x * hardsigmoid(x)``."""
+    if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
+        return large
+    return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
+
+
+@_shown(quick=hardswish_block)
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * hardsigmoid(x)``."""
+    return _call(hardswish_block, inplace, input)
+
+
+def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    negative = np.expm1(np.minimum(x, 0) * input_scale) * (alpha * scale)
+    return np.where(x > 0, x if scale == 1 else x * scale, negative)
+
+
+@_slope()
+def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
+    """The gradient of elu, selu and celu, which differ in their constants only."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("elu_backward", grad_output, self, numbers=(alpha, scale, input_scale))) is not None
+    ):
+        return large
+    negative = np.exp(np.minimum(self, 0) * input_scale) * (alpha * scale * input_scale)
+    return grad_output * np.where(self <= 0, negative, np.asarray(scale, negative.dtype))
+
+
+def _elu_bend(F: Any, g: Any, grad_output: Any, self: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    bend = F.exp(F.minimum_zero(self) * input_scale) * (alpha * scale * input_scale * input_scale)
+    return F.where_else(self < 0, g * grad_output * bend)
+
+
+elu_backward.derivative(
+    grad_output=lambda F, g, self, alpha, scale, input_scale: F.elu_backward(g, self, alpha, scale, input_scale),
+    self=_elu_bend,
+)
+
+
+@_hidden(
+    lambda F, g, self, alpha, scale, input_scale: F.elu_backward(g, self, alpha, scale, input_scale),
+    name="elu", in_place_backward="EluBackward1", refuses=("elu_cpu", "bic"),
+)  # fmt: skip
+def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """``scale * x`` where x is positive, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
+        return large
+    return _elu(np, self, alpha, scale, input_scale)
+
+
+@_shown(quick=elu_block, scale=1.0, input_scale=1.0)
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Each element where it is positive, else ``alpha * (exp(x) - 1)``."""
+    return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
+
+
+elu_ = in_place_form(elu_block.op, "elu_")
+
+# The constants for which mean 0 and variance 1 are a fixed point of the map between layers (Klambauer et al. 2017).
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+@_shown(quick=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
+    return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
+
+
+@surface(method=False)
+def selu_(input: Tensor) -> Tensor:
+    """In-place version of :func:`selu`."""
+    return selu(input, inplace=True)
+
+
+surface(method=False)(selu)
+
+
+@_hidden(
+    lambda F, g, self, alpha: F.elu_backward(g, self, alpha, 1.0, 1.0 / alpha),
+    name="celu", in_place_backward="CeluBackward1", refuses=("elu_cpu", "bic"),
+)  # fmt: skip
+def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
+    """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, 1.0, 1.0 / alpha))) is not None:
+        return large
+    return _elu(np, self, alpha, 1.0, 1.0 / alpha)
+
+
+@_shown(quick=celu_block)
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    return _call(celu_block, inplace, input, alpha)
+
+
+surface(name="celu", method=False)(celu_block)
+celu_ = surface(method=False)(in_place_form(celu_block.op, "celu_"))
+
+
+def _logistic(np: Any, x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+@_slope()
+def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
+    """The gradient of ``x * sigmoid(x)``."""
+    if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
+        return large
+    share = _logistic(np, self)
+    return grad_output * (share * (1 + self * (1 - share)))
+
+
+def _silu_bend(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+    share = F.sigmoid(self)
+    slope = F.sigmoid_backward(g * grad_output, share)
+    return slope * (2 + self * (1 - 2 * share))
+
+
+silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self), self=_silu_bend)
+
+
+@_hidden(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
+def silu_block(np: Any, self: Any, /) -> Any:
+    """``x * sigmoid(x)``."""
+    large = looped("silu", self) if self.size >= LARGE else None
+    return self / (1 + np.exp(-self)) if large is None else large
+
+
+@_shown(quick=silu_block)
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)``."""
+    return _call(silu_block, inplace, input)
+
+
+@_slope()
+def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
+    """The gradient of ``x * tanh(softplus(x))``."""
+    if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
+        return large
+    share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
+    return grad_output * (share + self * _logistic(np, self) * (1 - share * share))
+
+
+def _mish_bend(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+    inner = F.sigmoid(self)
+    share = F.tanh(F.softplus(self, 1.0, 20.0))
+    rise = (1 - share * share) * inner
+    return g * grad_output * (2 * rise + self * rise * (1 - inner - 2 * share * inner))
+
+
+mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self), self=_mish_bend)
+
+
+@_hidden(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
+def mish_block(np: Any, self: Any, /) -> Any:
+    """``x * tanh(softplus(x))``."""
+    if self.size >= LARGE and (large := looped("mish", self)) is not None:
+        return large
+    return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
+
+
+@_shown(quick=mish_block)
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * tanh(softplus(x))`` (arXiv 1908.08681)."""
+    return _call(mish_block, inplace, input)
+
+
+@_slope()
+def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
+    """The gradient of softplus."""
+    if (
+        grad_output.size >= LARGE
+        and (large := looped("softplus_backward", grad_output, self, numbers=(beta, threshold))) is not None
+    ):
+        return large
+    scaled = self * beta
+    return np.where(scaled > threshold, grad_output, grad_output * _logistic(np, scaled))
+
+
+def _softplus_bend(F: Any, g: Any, grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
+    bend = F.sigmoid_backward(g * grad_output, F.sigmoid(self * beta)) * beta
+    return F.where_else(self * beta <= threshold, bend)
+
+
+softplus_backward.derivative(
+    grad_output=lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold), self=_softplus_bend
+)
+
+
+@_hidden(
+    lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold),
+    refuses=("softplus_cpu", "bic"),
+)  # fmt: skip
+def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x`` is above ``threshold``."""
+    if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
+        return large
+    scaled = self if beta == 1 else self * beta
+    found = np.log1p(np.exp(np.minimum(scaled, threshold)))
+    return np.where(scaled > threshold, self, found if beta == 1 else found / beta)
+
+
+@_slope()
+def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
+    """``grad_output * sigmoid(-self)``."""
+    return grad_output * _logistic(np, -self)
+
+
+log_sigmoid_backward.derivative(
+    grad_output=lambda F, g, self: F.log_sigmoid_backward(g, self),
+    self=lambda F, g, grad_output, self: -F.sigmoid_backward(g * grad_output, F.sigmoid(self)),
+)
+
+
+@_hidden(
+    lambda F, g, self: F.log_sigmoid_backward(g, self), backward="LogSigmoidBackward0",
+    refuses=("log_sigmoid_cpu", "bic"),
+)  # fmt: skip
+def logsigmoid(np: Any, self: Any, /) -> Any:
+    """``log(sigmoid(x))`` without overflow."""
+    if self.size >= LARGE and (large := looped("logsigmoid", self)) is not None:
+        return large
+    out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as PyTorch's
+    np.log1p(np.exp(out, out=out), out=out)
+    return np.subtract(np.minimum(self, 0), out, out=out)
+
+
+# -- gelu ------------------------------------------------------------------------------------------------------------
+
+ROOT = math.sqrt(2 / math.pi)
+CUBIC = 0.044715
+
+
+def _cdf(np: Any, x: Any) -> Any:
+    if np.__name__ == "numpy":
+        from scipy.special import ndtr
+    else:
+        from cupyx.scipy.special import ndtr
+    return ndtr(x).astype(x.dtype, copy=False)
+
+
+def _exact(approximate: str) -> bool:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return approximate == "none"
+
+
+@_slope()
+def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
+    """The gradient of gelu."""
+    if approximate == "none":
+        if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
+            return large
+        density = np.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
+        return grad_output * (_cdf(np, self) + self * density)
+    if self.size >= LARGE:
+        large = looped("gelu_by_tanh_backward", grad_output, self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        if large is not None:
+            return large
+    square = self * self
+    t = np.tanh(ROOT * self * (1 + CUBIC * square))
+    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (ROOT * (1 + 3 * CUBIC * square)))
+
+
+def _gelu_bend(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+    square = self * self
+    if approximate == "none":
+        return g * grad_output * ((2 - square) * F.exp(square * -0.5) * (1 / math.sqrt(2 * math.pi)))
+    t = F.tanh(ROOT * self * (1 + CUBIC * square))
+    inner = ROOT * (1 + 3 * CUBIC * square)
+    rise = 1 - t * t
+    return g * grad_output * (rise * (inner + self * (3 * ROOT * CUBIC * self - t * inner * inner)))
+
+
+gelu_backward.derivative(
+    grad_output=lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), self=_gelu_bend
+)
+
+
+@_hidden(lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic"))
+def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
+    """``x`` times the probability that a normal variable is below it; ``approximate="tanh"``: a formula near it."""
+    if _exact(approximate):
+        large = looped("gelu", self) if self.size >= LARGE else None
+        return self * _cdf(np, self) if large is None else large
+    if self.size >= LARGE:
+        large = looped("gelu_by_tanh", self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        if large is not None:
+            return large
+    return 0.5 * self * (1 + np.tanh(ROOT * self * (1 + CUBIC * self * self)))
+
+
+# -- With parameters, noise or two halves ----------------------------------------------------------------------------
+
+
+@_slope()
+def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
+    """``grad_output`` where ``self`` is positive, else ``weight`` times it."""
+    return np.where(self > 0, grad_output, weight * grad_output)
+
+
+def _where_not_positive(F: Any, x: Any, value: Any) -> Any:
+    return F.where_else(F.logical_not(x > 0), value)
+
+
+prelu_kernel_backward.derivative(
+    grad_output=lambda F, g, self, weight: F.prelu_kernel_backward(g, self, weight),
+    self=_no_bend,
+    weight=lambda F, g, grad_output, self: _where_not_positive(F, self, g * grad_output),
+)
+
+
+@_slope(backward="PreluKernelBackward0")
+def prelu_kernel(np: Any, self: Any, weight: Any, /) -> Any:
+    """Each element where it is positive, else ``weight`` times it."""
+    if self.dtype.kind in "biuc":
+        raise unsupported("prelu_cpu", self.dtype)
+    return np.where(self > 0, self, weight * self)
+
+
+prelu_kernel.derivative(
+    self=lambda F, g, self, weight: F.prelu_kernel_backward(g, self, weight),
+    weight=lambda F, g, self: _where_not_positive(F, self, g * self),
+)
+
+
+@surface()
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Each element where it is positive, else ``weight`` times it: one weight, or one for each channel (dimension 1)."""
+    shape, count = input.shape, weight.numel()
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"
+        )
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if count != 1:
+        if not shape:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = shape[1] if len(shape) > 1 else 1
+        if channels != count:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and "
+                f"channel size = {channels}."
+            )
+    size = [1] * len(shape)
+    if len(shape) > 1:
+        size[1] = count
+    return prelu_kernel(input, weight if tuple(size) == weight.shape else reshape(weight, size))
+
+
+@_hidden(
+    lambda F, noise: noise, None, in_place_backward="RreluWithNoiseBackward1", numbers=False
+)  # fmt: skip
+def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
+    """Each element times its own ``noise``."""
+    return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
+
+
+@_hidden(
+    lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
+    name="rrelu_mean", backward="RreluWithNoiseBackward0", in_place_backward="RreluWithNoiseBackward1",
+    refuses=("leaky_relu_cpu", "bic"),
+)  # fmt: skip
+def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
+    """What rrelu is on average."""
+    return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Leaky relu with a slope drawn for each negative element between ``lower`` and ``upper``; out of training their mean."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return _call(rrelu_mean, inplace, input, (lower + upper) / 2)
+    if (special := batched((input,))) is not None and special._run.differs():
+        return special.by_slices(rrelu, (input, lower, upper, True, False, generator), {})
+    array = input._array
+    if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
+        raise unsupported("rrelu_with_noise_out_cpu", array.dtype)
+    wide = widened(on_cpu(input))[0]
+    noise = numpy.ones(array.shape, wide.dtype)
+    low = wide <= 0
+    noise[low] = _stream(generator).doubles(int(low.sum())) * (upper - lower) + lower
+    slopes = wrap(devices.move(noise.astype(array.dtype, copy=False), input.device))
+    return modify(rrelu_with_noise.op, (input, slopes), ()) if inplace else rrelu_with_noise(input, slopes)
+
+
+@surface(method=False, name="rrelu")
+def _rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Leaky relu with a random slope; see ``nn.functional.rrelu``."""
+    return rrelu(input, lower, upper, training, generator=generator)
+
+
+@surface(method=False)
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """In-place version of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True, generator)
+
+
+def _halves(x: Any, dim: int) -> tuple[Any, Any]:
+    middle, lead = x.shape[dim] // 2, (slice(None),) * dim
+    return x[(*lead, slice(middle))], x[(*lead, slice(middle, None))]
+
+
+@_slope()
+def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
+    """The gradient of glu, for both halves side by side."""
+    value, gate = _halves(self, dim)
+    out = np.empty(self.shape, grad_output.dtype)
+    for_value, for_gate = _halves(out, dim)
+    share = _logistic(np, gate)
+    for_value[...] = grad_output * share
+    for_gate[...] = for_value * (1 - share) * value
+    return out
+
+
+def _first(F: Any, x: Any, dim: int, half: int) -> Any:
+    return F.slice(x, dim, 0, half, 1)
+
+
+def _last(F: Any, x: Any, dim: int, half: int) -> Any:
+    return F.slice(x, dim, half, 2 * half, 1)
+
+
+def _glu_slope(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
+    half = self_shape[dim] // 2
+    value, share = _first(F, self, dim, half), F.sigmoid(_last(F, self, dim, half))
+    return _first(F, g, dim, half) * share + F.sigmoid_backward(_last(F, g, dim, half) * value, share)
+
+
+def _glu_bend(F: Any, g: Any, grad_output: Any, self: Any, self_shape: Any, dim: int) -> Any:
+    half = self_shape[dim] // 2
+    value, share = _first(F, self, dim, half), F.sigmoid(_last(F, self, dim, half))
+    along, across = _first(F, g, dim, half), _last(F, g, dim, half)
+    for_value = F.sigmoid_backward(across * grad_output, share)
+    for_gate = F.sigmoid_backward(grad_output * (along + across * value * (1 - 2 * share)), share)
+    return F.slice_backward(for_value, self_shape, dim, 0, half, 1) + F.slice_backward(
+        for_gate, self_shape, dim, half, 2 * half, 1
+    )
+
+
+glu_backward.derivative(grad_output=_glu_slope, self=_glu_bend)
+
+
+@_slope(backward="GluBackward0")
+def glu_block(np: Any, self: Any, /, dim: int) -> Any:
+    """The first half times the sigmoid of the second."""
+    if self.dtype.kind in "biuc":
+        raise unsupported("glu_cpu", self.dtype)
+    value, gate = _halves(self, dim)
+    return value * _logistic(np, gate)
+
+
+glu_block.derivative(self=lambda F, g, self, dim: F.glu_backward(g, self, dim))
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
+    if not input.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    at = dimension(dim, input.ndim)
+    if input.shape[at] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {at} is size {input.shape[at]}")
+    return glu_block(input, at)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """``x / (1 + |x|)``."""
+    return div_true(input, absolute(input) + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """``x - tanh(x)``."""
+    return input - tanh(input)

@@ -1,0 +1,424 @@
+"""Attention: each query's mean of the values, weighted by how well it matches the keys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core.devices import module_of
+from ...core.dtypes import c_name
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
+from ...dispatch.promotion import mismatch
+from ...kernels import attention
+from ..linalg.exports import addmm, baddbmm, bmm, matmul
+from ..shape.join import cat
+from ..shape.views import permute, reshape, squeeze, t, transpose, unsqueeze, view
+from .dropout import dropout
+from .softmax import softmax
+
+F: Any = TENSORS
+
+
+_KIND: Any = {
+    "backward": "ScaledDotProductFlashAttentionForCpuBackward0", "outputs": ("output", "logsumexp"),
+    "differentiable": 1, "function": False, "method": False,
+}  # fmt: skip
+
+
+@op(name="attention_block", **_KIND)
+def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    """Attention in blocks: what the queries get, and the logarithms of the sums that it was divided by."""
+    return attention.forward(np, query, key, value, None, is_causal, scale)
+
+
+@op(name="masked_attention_block", **_KIND)
+def masked_attention_block(
+    np: Any, query: Any, key: Any, value: Any, attn_mask: Any, /, is_causal: bool, scale: float
+) -> tuple[Any, Any]:
+    """``attention_block`` with a mask."""
+    return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
+
+
+@shared
+def _rule(
+    F: Any, g: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, is_causal: bool, scale: float
+) -> tuple[Any, ...]:
+    return F.attention_back(g, query, key, value, None, output, logsumexp, is_causal, scale)
+
+
+@shared
+def _masked_rule(
+    F: Any, g: Any, query: Any, key: Any, value: Any, attn_mask: Any, output: Any, logsumexp: Any, is_causal: bool,
+    scale: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    return F.attention_back(g, query, key, value, attn_mask, output, logsumexp, is_causal, scale)
+
+
+attention_block.derivative(query=_rule, key=_rule, value=_rule)
+masked_attention_block.derivative(query=_masked_rule, key=_masked_rule, value=_masked_rule)
+
+
+def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
+                    is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradients of attention in terms of operations, which have derivatives themselves.
+
+    For gradients of gradients only: the matrix of all scores is made here.
+    """
+    share = query._array.shape[1] // key._array.shape[1]
+    keys, values = (_repeated(each, share) for each in (key, value))
+    chances = _chances(query, keys, mask, is_causal, scale)
+    slope = matmul(g, transpose(values, -2, -1))
+    slope = chances * (slope - (chances * slope).sum(-1, True)) * scale
+    grads = (
+        matmul(slope, keys),
+        _gathered(matmul(transpose(slope, -2, -1), query), share),
+        _gathered(matmul(transpose(chances, -2, -1), g), share),
+    )
+    return grads
+
+
+ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(module_of(g), g, *rest)
+TENSORS.__dict__["attention_back"] = _attention_back
+
+
+def _repeated(x: Tensor, share: int) -> Tensor:
+    """Each head as often as there are queries' heads that it serves."""
+    return x if share == 1 else x.repeat_interleave(share, -3)
+
+
+def _gathered(x: Tensor, share: int) -> Tensor:
+    """The adjoint of :func:`_repeated`."""
+    if share == 1:
+        return x
+    batch, heads, length, size = x._array.shape
+    return reshape(x, (batch, heads // share, share, length, size)).sum(2)
+
+
+def _chances(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
+    """The weights of all keys for each query: softmax of scaled, masked products; zeros where a query sees no key."""
+    root = math.sqrt(abs(scale))
+    scores = matmul(query * (root if scale >= 0 else -root), transpose(key, -2, -1) * root)
+    if is_causal:
+        rows, columns = scores._array.shape[-2:]
+        later = wrap(~numpy.tri(rows, columns, dtype=bool))
+        scores = scores.masked_fill(later, -math.inf)
+    if mask is not None:
+        added = mask if mask._array.dtype.kind != "b" else _as_summand(F.logical_not(mask), query.dtype)
+        scores = scores + added.to(scores.dtype)
+    blind = wrap((scores._array == -math.inf).all(-1, keepdims=True))
+    if not blind._array.any():
+        return softmax(scores, -1)
+    return softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+
+
+def _as_summand(mask: Tensor, dtype: Any) -> Tensor:
+    """Minus infinity where a mask is True, zero elsewhere."""
+    return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
+
+
+def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, is_causal: bool) -> None:
+    arrays = query._array, key._array, value._array
+    if is_causal and mask is not None and query._array.ndim != 4:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if len({each.dtype for each in arrays}) > 1:
+        names = [c_name(each.dtype) for each in arrays]
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: {names[1]} "
+            f"and value.dtype: {names[2]} instead."
+        )
+    if min(each.ndim for each in arrays) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{arrays[0].ndim} key.dim: {arrays[1].ndim} and value.dim: {arrays[2].ndim} instead."
+        )
+    if mask is not None and str(mask._array.dtype) not in ("bool", "float32", str(query._array.dtype)):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead."
+        )
+    if not 0 <= p <= 1:
+        if p < 0:
+            raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
+    """Whether the attention is one that PyTorch calculates in blocks, too."""
+    q, k, v = query._array, key._array, value._array
+    if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
+        return False
+    if mask is not None and (mask._array.ndim not in (2, 4) or mask.requires_grad):
+        return False
+    return bool(
+        q.dtype.kind in "fV" and q.shape[0] == k.shape[0] == v.shape[0] and k.shape[1:3] == v.shape[1:3]
+        and q.shape[3] == k.shape[3] == v.shape[3] and all(each.strides[3] == each.itemsize for each in (q, k, v))
+    )  # fmt: skip
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    """``softmax(query @ key.mT * scale + attn_mask) @ value``: query (…, L, E), key (…, S, E), value (…, S, Ev).
+
+    ``attn_mask``: booleans (True counts) or numbers that are added. ``is_causal``: query i sees keys up to i. ``scale``:
+    1 / sqrt(E) if left out. ``enable_gqa``: key and value may have fewer heads than the query, which share them. Without
+    dropout the scores are made in blocks; the matrix of all of them never exists.
+    """
+    _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
+    factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
+    share = 1
+    if enable_gqa:
+        heads, served = query._array.shape[-3], key._array.shape[-3]
+        if heads % served or key._array.shape[-3] != value._array.shape[-3]:
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
+        share = heads // served
+    if attn_mask is not None:
+        error = mismatch((*query._array.shape[:-1], key._array.shape[-2]), attn_mask._array.shape)
+        if error is not None:
+            raise error
+    if _in_blocks(query, key, value, attn_mask, dropout_p) and query._array.shape[1] == key._array.shape[1] * share:
+        if attn_mask is None:
+            return attention_block(query, key, value, is_causal, factor)[0]
+        return masked_attention_block(query, key, value, attn_mask, is_causal, factor)[0]
+    if enable_gqa:
+        key, value = _repeated(key, share), _repeated(value, share)
+    chances = _chances(query, key, attn_mask, is_causal, factor)
+    return matmul(dropout(chances, dropout_p), value)
+
+
+# -- Several heads ---------------------------------------------------------------------------------------------------
+
+
+def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``x @ weight.T + bias`` for ``x`` of two or three dimensions."""
+    flat = reshape(x, (-1, x._array.shape[-1])) if x._array.ndim == 3 else x
+    made = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
+    return made if flat is x else view(made, (*x._array.shape[:-1], weight._array.shape[0]))
+
+
+def _check_heads(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
+) -> bool:
+    """Refuse shapes that do not go together; whether there is a batch dimension."""
+    rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
+    if rank not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")
+    what = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
+    if ranks != (rank, rank):
+        raise AssertionError(
+            f"For {what} `query`, expected `key` and `value` to be {rank}-D but found {ranks[0]}-D and {ranks[1]}-D "
+            "tensors respectively"
+        )
+    if padding is not None and padding._array.ndim != rank - 1:
+        raise AssertionError(
+            f"For {what} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found "
+            f"{padding._array.ndim}-D tensor instead"
+        )
+    if mask is not None:
+        if mask._array.ndim not in (2, 3):
+            raise AssertionError(
+                f"For {what} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask._array.ndim}-D tensor "
+                "instead"
+            )
+        wanted = (heads, query._array.shape[0], key._array.shape[0])
+        if rank == 2 and mask._array.ndim == 3 and mask._array.shape != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {mask.shape}")
+    return rank == 3
+
+
+def _canonical(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
+    """A mask as numbers to be added."""
+    if mask is None:
+        return None
+    if mask._array.dtype.kind not in "bfV":
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return _as_summand(mask, dtype) if mask._array.dtype.kind == "b" else mask
+
+
+def _projections(
+    query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value, each times its part of the weights."""
+    size = query._array.shape[-1]
+    if separate is not None:
+        for each, name in zip(separate, "qkv", strict=True):
+            if each is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+        parts = (None,) * 3 if bias is None else bias.chunk(3)
+        return tuple(  # type: ignore[return-value]
+            _projected(x, w, b) for x, w, b in zip((query, key, value), separate, parts, strict=True)
+        )
+    if weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    if query is key and key is value:
+        return _projected(query, weight, bias).chunk(3, -1)
+    parts = (None,) * 3 if bias is None else bias.split(size)
+    return tuple(  # type: ignore[return-value]
+        _projected(x, w, b) for x, w, b in zip((query, key, value), weight.split(size), parts, strict=True)
+    )
+
+
+def _split_heads(x: Tensor, batch: int, heads: int) -> Tensor:
+    """(L, batch, heads * size) as (batch * heads, L, size)."""
+    return transpose(view(x.contiguous(), (x._array.shape[0], batch * heads, x._array.shape[2] // heads)), 0, 1)
+
+
+def _given(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
+    """A key or value that is given whole."""
+    for dim, wanted in ((0, batch * heads), (2, size)):
+        if x._array.shape[dim] != wanted:
+            raise AssertionError(f"expecting {name}.size({dim}) of {wanted}, but got {x._array.shape[dim]}")
+    return x
+
+
+def _lengthened(masks: list[Tensor | None]) -> list[Tensor | None]:
+    """Masks for one key more, which is not masked."""
+    return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
+
+
+def multi_head_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,
+    out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: bool = True,
+    key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
+    average_attn_weights: bool = True, is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """Attention of several heads with projections before and after it, as ``torch.nn.MultiheadAttention`` calls it.
+
+    ``query`` (L, batch, E), ``key`` and ``value`` (S, batch, E), or all without batch. Returns the output (L, batch, E)
+    and, if wanted, the weights (batch, L, S), the mean of those of the heads unless ``average_attn_weights`` is false.
+    """
+    batched = _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if not batched:
+        query, key, value = _with_batch(query, key, value)
+        key_padding_mask = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
+    length, batch, embed = query._array.shape
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    size = embed // num_heads
+    padding = _canonical(key_padding_mask, "key_padding_mask", attn_mask, query.dtype)
+    if is_causal and padding is None and not need_weights:
+        mask = None  # the mask only says again what the hint does
+    else:
+        mask = _canonical(attn_mask, "attn_mask", None, query.dtype)
+        is_causal = is_causal and padding is None
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _projections(query, key, value, in_proj_weight, in_proj_bias, separate)
+    mask = _check_mask(mask, length, key._array.shape[0], batch * num_heads)
+    if bias_k is not None or bias_v is not None:
+        k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v)
+        mask, padding = _lengthened([mask, padding])
+    q = _split_heads(q, batch, num_heads)
+    k = _split_heads(k, batch, num_heads) if static_k is None else _given(static_k, "static_k", batch, num_heads, size)
+    v = _split_heads(v, batch, num_heads) if static_v is None else _given(static_v, "static_v", batch, num_heads, size)
+    if add_zero_attn:
+        none = FUNCTIONS["zeros_like"](k[:, :1])
+        k, v = cat([k, none], 1), cat([v, none], 1)
+        mask, padding = _lengthened([mask, padding])
+    mask = _with_padding(mask, padding, batch, num_heads, k._array.shape[1])
+    p = dropout_p if training else 0.0
+    if need_weights:
+        out, chances = _weighed(q, k, v, mask, p)
+        out = reshape(transpose(out, 0, 1).contiguous(), (length * batch, embed))
+        chances = view(chances, (batch, num_heads, length, k._array.shape[1]))
+        chances = chances.mean(1) if average_attn_weights else chances
+    else:
+        out, chances = _headed(q, k, v, mask, p, is_causal, batch, num_heads), None
+    out = view(_projected(out, out_proj_weight, out_proj_bias), (length, batch, out_proj_weight._array.shape[0]))
+    if batched:
+        return out, chances
+    return squeeze(out, 1), None if chances is None else squeeze(chances, 0)
+
+
+def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The three with a batch of one; what was one tensor stays one."""
+    made = unsqueeze(query, 1)
+    keys = made if key is query else unsqueeze(key, 1)
+    return made, keys, keys if value is key else unsqueeze(value, 1)
+
+
+def _with_bias(
+    k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Any, static_v: Any
+) -> tuple[Tensor, Tensor]:
+    """Keys and values with one more, which is learned."""
+    if bias_k is None or bias_v is None:
+        raise AssertionError(
+            "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
+        )
+    for what, given in (("key", static_k), ("value", static_v)):
+        if given is not None:
+            raise AssertionError(f"bias cannot be added to static {what}.")
+    batch = k._array.shape[1]
+    return cat([k, bias_k.repeat(1, batch, 1)]), cat([v, bias_v.repeat(1, batch, 1)])
+
+
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: int, separate: bool) -> None:
+    have = query._array.shape[2]
+    if have != embed:
+        raise AssertionError(f"was expecting embedding dimension of {embed}, but got {have}")
+    if embed % heads:
+        raise AssertionError(f"embed_dim {embed} not divisible by num_heads {heads}")
+    if separate:
+        if key._array.shape[:2] != value._array.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+    elif key._array.shape != value._array.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+
+
+def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tensor | None:
+    """The mask of scores with a dimension for batch and heads."""
+    if mask is None:
+        return None
+    wanted = (length, keys) if mask._array.ndim == 2 else (count, length, keys)
+    if mask._array.shape != wanted:
+        raise RuntimeError(f"The shape of the {mask._array.ndim}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return unsqueeze(mask, 0) if mask._array.ndim == 2 else mask
+
+
+def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
+    """The mask of scores with that of keys added."""
+    if padding is None:
+        return mask
+    if padding._array.shape[0] != batch:
+        raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {padding._array.shape[0]}")
+    if padding._array.shape[1] != keys:
+        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding._array.shape[1]}")
+    wide = F.expand(view(padding, (batch, 1, 1, keys)), (batch, heads, 1, keys))
+    wide = reshape(wide, (batch * heads, 1, keys))
+    return wide if mask is None else mask + wide
+
+
+def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
+    """Attention with its weights."""
+    q = q * math.sqrt(1.0 / q._array.shape[-1])
+    turned = transpose(k, -2, -1)
+    scores = bmm(q, turned) if mask is None else baddbmm(mask, q, turned)
+    chances = softmax(scores, -1)
+    if p > 0:
+        chances = dropout(chances, p)
+    return bmm(chances, v), chances
+
+
+def _headed(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
+) -> Tensor:
+    """Attention without its weights: (L * batch, E)."""
+    if mask is not None:
+        one = mask._array.shape[0] == 1 and mask._array.ndim == 3
+        mask = unsqueeze(mask, 0) if one else view(mask, (batch, heads, -1, k._array.shape[1]))
+    q, k, v = (view(each, (batch, heads, *each._array.shape[1:])) for each in (q, k, v))
+    out = scaled_dot_product_attention(q, k, v, mask, p, is_causal)
+    length, size = q._array.shape[2], v._array.shape[3]
+    return view(permute(out, 2, 0, 1, 3).contiguous(), (length * batch, heads * size))

@@ -1,0 +1,634 @@
+"""Losses that choose by class: negative log-likelihood, cross entropy, class margins, and texts (CTC)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import devices, dtypes
+from ...core.dtypes import scalar_name, unsupported
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import fronted, op, pointwise, shared, surface
+from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.transform_tensor import slicewise
+from ...kernels import class_losses, ctc, small_arrays
+from ...kernels.half_precision import widened
+from ...kernels.reductions import COUNTS, FEW, total
+from ..creation.conversion import on_cpu
+from ..creation.factory import zeros_like
+from ..elementwise.arithmetic import neg
+from ..elementwise.comparison import eq, isinf
+from ..elementwise.rounding import clamp_min
+from ..linalg.derivative_programs import swept, text_gradient
+from ..reductions.sums import sum
+from ..shape.join import where_
+from ..shape.views import view
+from .embedding import linear
+from .losses import REDUCTIONS, chosen, reduced
+from .softmax import log_softmax_block
+
+# -- Negative log-likelihood -----------------------------------------------------------------------------------------
+
+
+def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
+    """The loss and the total weight of what counts."""
+    plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
+    if plain and (whole := small_arrays.chosen(x, target, ignore)) is not None:
+        rows = target.size
+        return np.asarray(-whole / rows if reduction == "mean" else -whole, small_arrays.F32), COUNTS[small_arrays.F32][
+            rows
+        ]
+    classes = x.shape[0] if x.ndim == 1 else x.shape[1]
+    counts = class_losses.check_classes(np, target, classes, ignore)
+    if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
+        found, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
+        if reduction == "none":
+            return -found, np.zeros((), x.dtype)
+        return -total(np, found) / count if reduction == "mean" else -total(np, found), count
+    short = x.dtype in dtypes.SHORT
+    kind = np.dtype(np.float32) if short else x.dtype
+    target, share = class_losses.class_weights(np, target, counts, weight, kind)
+    found = -widened(class_losses.pick(np, x, target))[0]
+    if share is not None:
+        found = np.where(share == 0, np.zeros((), kind), found * share)
+    count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
+    if reduction == "none":
+        return found.astype(x.dtype), np.zeros((), x.dtype)
+    whole = np.add.reduce(found, None)
+    return (whole / count if reduction == "mean" else whole).astype(x.dtype), np.asarray(count).astype(x.dtype)
+
+
+#: What needs no further checks, and is the most common.
+PLAIN = (
+    "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
+    "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
+    {"INT": class_losses.INT, "REDUCTIONS": REDUCTIONS},
+)  # fmt: skip
+
+
+def _nll_block(name: str, backward: str) -> Any:
+    def kernel(np: Any, self: Any, target: Any, weight: Any, /, reduction: str, ignore_index: int) -> Any:
+        """``-self[n, target[n]] * weight[target[n]]``, their weighted mean or sum; and the total weight."""
+        if self.dtype.kind in "biuc":
+            raise unsupported(f"{name}_out_frame", self.dtype)
+        return _likelihood(np, self, target, weight, reduction, ignore_index)
+
+    made = op(
+        function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
+        differentiable=1, optional=("weight",), inline=PLAIN,
+    )(kernel)  # fmt: skip
+    made.derivative(
+        self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
+            g, target, weight, total_weight, self_shape, reduction, ignore_index
+        )
+    )
+    return made
+
+
+nll_loss_block = _nll_block("nll_loss", "NllLossBackward0")
+nll_loss2d_block = _nll_block("nll_loss2d", "NllLoss2DBackward0")
+
+
+@op(function=False, method=False)
+def nll_loss_backward(
+    np: Any, grad_output: Any, target: Any, weight: Any, total_weight: Any, /, shape: tuple[int, ...], reduction: str,
+    ignore_index: int,
+) -> Any:  # fmt: skip
+    """The gradient of nll_loss: one number for each target."""
+    out = np.zeros(shape, grad_output.dtype)
+    counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
+    index, share = class_losses.class_weights(np, target, counts, weight, out.dtype)
+    values = -grad_output if reduction != "mean" else -grad_output / total_weight
+    if share is not None:
+        values = values * share
+    if counts is not None:  # of what is ignored the slope is 0 even if the loss is nan, as where everything is
+        values = np.where(counts, values, np.zeros((), out.dtype))
+    class_losses.place(np, out, index, np.broadcast_to(values, index.shape))
+    return out
+
+
+@op(function=False, method=False)
+def nll_pick(
+    np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
+) -> Any:
+    """The adjoint of nll_loss_backward: nll_loss with a total weight that is known."""
+    counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
+    index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
+    found = -class_losses.pick(np, self, index)
+    found = found if share is None else found * share
+    if reduction == "none":
+        return found
+    total = np.add.reduce(found, None)
+    return total / total_weight if reduction == "mean" else total
+
+
+nll_loss_backward.derivative(
+    grad_output=lambda F, g, target, weight, total_weight, reduction, ignore_index: F.nll_pick(
+        g, target, weight, total_weight, reduction, ignore_index
+    )
+)
+nll_pick.derivative(
+    self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
+        g, target, weight, total_weight, self_shape, reduction, ignore_index
+    )
+)
+
+
+def _check_weight(input: Tensor, weight: Tensor | None, classes: int, spatial: bool) -> None:
+    if weight is None:
+        return
+    if weight.ndim != 1 or weight.numel() != classes:
+        raise RuntimeError(
+            "weight tensor should be defined either for all or no classes" if spatial else
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )  # fmt: skip
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
+
+
+def _check_target(input: Tensor, target: Tensor) -> None:
+    if not input.ndim:
+        raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
+    if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0] if target.ndim else 0})."
+        )
+
+
+def _check_long(target: Tensor) -> None:
+    if target.dtype not in (dtypes.int64, dtypes.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
+
+
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int) -> Tensor:
+    x, places = input._array, target._array
+    if (
+        weight is None
+        and x.ndim == 2
+        and places.ndim == 1
+        and places.dtype is class_losses.INT
+        and len(places) == len(x)
+    ):
+        plain: Tensor = _plain_nll(input, target, None, how, ignore_index)
+        return plain
+    _check_target(input, target)
+    shape = tuple(input.shape)
+    if len(shape) in (1, 2):
+        if target.ndim > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        _check_long(target)
+        if len(shape) == 1 and target.ndim == 1:
+            if target.numel() != 1:
+                raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
+            target = view(target, ())
+        _check_weight(input, weight, shape[-1], False)
+        found: Tensor = nll_loss_block(input, target, weight, how, ignore_index)[0]
+        return found
+    if len(shape) == 4:
+        if target.ndim != 3:
+            raise RuntimeError(
+                "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                + str(target.ndim)
+            )
+    elif tuple(target.shape[1:]) != shape[2:]:
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target.shape)}")
+    _check_long(target)
+    _check_weight(input, weight, shape[1], True)
+    if len(shape) == 4:
+        if tuple(target.shape) != (shape[0], *shape[2:]):
+            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target.shape)}")
+        found = nll_loss2d_block(input, target, weight, how, ignore_index)[0]
+        return found
+    flat = view(input.contiguous(), (shape[0], shape[1], 1, math.prod(shape[2:])))
+    found = nll_loss2d_block(
+        flat, view(target.contiguous(), (shape[0], 1, math.prod(shape[2:]))), weight, how, ignore_index
+    )[0]
+    return view(found, (shape[0], *shape[2:])) if how == "none" else found
+
+
+@surface(function=False, method=False, quick=nll_loss_block, guard="inline", gives=FIRST)
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The mean of ``-input[n, target[n]]``: ``input`` (N, C, …) log-probabilities, ``target`` (N, …) classes.
+
+    ``weight`` (C): of the classes; the mean is weighted too. ``ignore_index``: a class that costs nothing.
+    """
+    return _nll(input, target, weight, chosen(size_average, reduce, reduction), ignore_index)
+
+
+def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int) -> Any:
+    return nll_loss_block(input, target, weight, reduction, ignore_index)[0]
+
+
+#: ``nll_loss`` of what is checked.
+_plain_nll = fronted(_first_of_block, nll_loss_block, "inline", gives=FIRST)
+
+
+# -- Cross entropy ---------------------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """:func:`nll_loss` of :func:`log_softmax`: ``input`` (N, C, …) scores, ``target`` (N, …) classes.
+
+    A ``target`` as large as ``input`` holds the probability of each class. ``label_smoothing`` takes so much of the
+    probability from the target and gives all classes the same share of it.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
+    tensor(0.6931)
+    """
+    plain = reduction == "mean" and size_average is None and reduce is None
+    how = reduction if plain else chosen(size_average, reduce, reduction)
+    x, places = input._array, target._array
+    if weight is None and not label_smoothing and x.ndim == 2 and places.ndim == 1 and places.dtype is class_losses.INT:
+        return _nll(log_softmax_block(input, 1), target, None, how, ignore_index)
+    if places.shape == x.shape:
+        return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
+    if label_smoothing > 0:
+        return _smoothed(input, target, weight, how, ignore_index, label_smoothing)
+    return _nll(log_softmax_block(input, 0 if input._array.ndim == 1 else 1), target, weight, how, ignore_index)
+
+
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:  # fmt: skip
+    """:func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
+
+    ``linear_weight`` (C, …, features): with more dimensions than two there are so many losses for each input.
+    ``options``, PyTorch's way to save memory, is accepted without effect.
+    """
+    outs = linear_weight.shape[:-1]
+    flat = None if linear_bias is None else linear_bias.reshape(-1)
+    scores = linear(input, linear_weight.reshape(-1, linear_weight.size(-1)) if len(outs) > 1 else linear_weight, flat)
+    if len(outs) > 1:
+        scores = scores.reshape(-1, *outs)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, None, ignored, None, reduction, label_smoothing)
+
+
+def _log_softmax(input: Tensor) -> Tensor:
+    found: Tensor = log_softmax_block(input, 0 if input._array.ndim == 1 else 1)
+    return found
+
+
+def _check_smoothing(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {share:g}")
+
+
+@pointwise(
+    lambda F, g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
+)  # fmt: skip
+def divided(np: Any, self: Any, /, number: float) -> Any:
+    """``self / number``, as PyTorch names it where it divides by a number on its own."""
+    return self / (number or np.nan)
+
+
+def _probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
+) -> Tensor:
+    if not target.is_floating_point():
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {scalar_name(target.dtype)}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    _check_smoothing(smoothing)
+    at = 0 if input.ndim == 1 else 1
+    classes = input.shape[at]
+    _check_weight(input, weight, classes, False)
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    each = log_softmax_block(input, at) * target
+    if weight is not None:
+        each = each * view(weight, [-1 if axis == at else 1 for axis in range(input.ndim)])
+    if how == "none":
+        return neg(sum(each, at))
+    return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / (classes or 1))
+
+
+@slicewise
+def _smoothed(
+    input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
+) -> Tensor:
+    _check_smoothing(smoothing)
+    at = 0 if input.ndim == 1 else 1
+    classes = input.shape[at]
+    logs = _log_softmax(input)
+    exact = _nll(logs, target, weight, how, ignore_index)
+    shape = [-1 if axis == at else 1 for axis in range(input.ndim)]
+    even = neg(sum(logs if weight is None else logs * view(weight, shape), at))
+    ignored = eq(target, ignore_index)
+    even = even.masked_fill(ignored, 0)
+    if how == "mean":
+        counted = wrap(~ignored._array)
+        if weight is None:
+            even = sum(even) / int(counted._array.sum())
+        else:
+            even = sum(even) / sum(wrap(weight._array[target._array[counted._array]]))
+    elif how == "sum":
+        even = sum(even)
+    return exact * (1 - smoothing) + even * (smoothing / classes)
+
+
+# -- Margins ---------------------------------------------------------------------------------------------------------
+
+
+def _rows(x: Any) -> Any:
+    return x.reshape(1, -1) if x.ndim < 2 else x
+
+
+def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) -> Any:
+    if reduction == "none":
+        return each if len(shape) == 2 else each[0]
+    return np.add.reduce(each) / (each.size if reduction == "mean" else 1)
+
+
+def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
+    """The gradient of a loss that is a mean over classes, given the slope (N, C) of each row's sum."""
+    count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
+    each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
+    return F.reshape(slope * each, shape)
+
+
+def _margin_loss(backward: str) -> Any:
+    return op(function=False, method=False, backward=backward)
+
+
+@_margin_loss("MultiMarginLossBackward0")
+def multi_margin_loss_block(
+    np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float, reduction: str
+) -> Any:
+    """The mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, times the target's weight."""
+    if self.dtype not in (np.float32, np.float64):
+        raise unsupported("multi_margin_loss_cpu_kernel", self.dtype)
+    x, index = _rows(self), target.reshape(-1)
+    if index.size and not (index.min() >= 0 and index.max() < x.shape[1]):
+        raise RuntimeError("target out of range")
+    gap, _ = class_losses.margins(np, x, index, margin)
+    each = np.add.reduce(gap if p == 1 else gap * gap, 1) / x.shape[1]
+    return _reduced_rows(np, each if weight is None else each * weight[index], self.shape, reduction)
+
+
+@op(function=False, method=False)
+def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
+    """1 for each class that comes nearer than ``margin`` to the target's, else 0."""
+    gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
+    return (gap > 0).astype(self.dtype)
+
+
+@op(function=False, method=False)
+def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
+    """The derivative of each row's sum of margins."""
+    index = target.reshape(-1)
+    gap, rows = class_losses.margins(np, _rows(self), index, margin)
+    slope = (gap > 0).astype(self.dtype) if p == 1 else 2 * gap
+    if weight is not None:
+        slope *= weight[index][:, None]
+    slope[rows, index] = -np.add.reduce(slope, 1)
+    return slope
+
+
+def _margin_bend(
+    F: Any, g: Any, self: Any, target: Any, weight: Any, self_shape: Any, out_shape: Any, p: int, margin: float
+) -> Any:
+    if p == 1:
+        return F.zeros_as(F.reshape(g, self_shape))
+    index = F.reshape(target, (-1, 1))
+    each = 2 * F.margin_mask(self, target, margin)
+    if weight is not None:
+        each = each * F.reshape(F.take_along(F.reshape(weight, (1, -1)), F.reshape(target, (1, -1)), 1), (-1, 1))
+    across = each * (g - F.take_along(g, index, 1))
+    found = across - F.put_along(F.sum_dim(across, 1, True), index, out_shape, 1)
+    return F.reshape(found, self_shape)
+
+
+margin_mask.derivative(self=lambda F, g, self_shape: F.zeros_as(F.reshape(g, self_shape)))
+margin_slope.derivative(self=_margin_bend)
+multi_margin_loss_block.derivative(
+    self=lambda F, g, self, target, weight, self_shape, p, margin, reduction: _margin_rule(
+        F, g, F.margin_slope(self, target, weight, p, margin), self_shape, reduction
+    )
+)
+
+
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The mean over classes of ``max(0, margin - x[target] + x[class]) ** p``: ``input`` (N, C) or (C), ``target`` (N)."""
+    how = chosen(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    shape = list(input.shape)
+    if len(shape) > 2:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
+    count = shape[0] if len(shape) == 2 else 1
+    if target.ndim > 1 or target.numel() != count:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size)."
+            f" Expected target size [{count}], but got {list(target.shape)}. Input has shape {shape}."
+        )
+    if weight is not None and weight.numel() != shape[-1]:
+        raise RuntimeError(f"inconsistent weight size, expected {shape[-1]} but got {list(weight.shape)}")
+    found: Tensor = multi_margin_loss_block(input, target, weight, p, margin, how)
+    return found
+
+
+def _overlaps(np: Any, x: Any, target: Any) -> Any:
+    """For each entry of the list of classes: which others come too near to it, and by how much. One entry at a time."""
+    counts, named = class_losses.listed(np, target)
+    for k in range(target.shape[1]):
+        at = np.where(counts[:, k], target[:, k], 0)
+        gap = 1 - (np.take_along_axis(x, at[:, None], 1) - x)
+        gap[named | ~counts[:, k : k + 1]] = 0
+        yield at, np.maximum(gap, 0, out=gap)
+
+
+@_margin_loss("MultilabelMarginLossBackward0")
+def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
+    """The mean over classes of how far those not named come within 1 of those that are."""
+    if self.dtype not in (np.float32, np.float64):
+        raise unsupported("multilabel_margin_loss_forward_out_frame", self.dtype)
+    x, index = _rows(self), _rows(target)
+    if index.size and not (index.min() >= -1 and index.max() < x.shape[1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    each = np.zeros(x.shape[0], x.dtype)
+    for _, gap in _overlaps(np, x, index):
+        each += np.add.reduce(gap, 1)
+    return _reduced_rows(np, each / x.shape[1], self.shape, reduction)
+
+
+@op(function=False, method=False)
+def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
+    """The derivative of each row's sum of margins."""
+    x = _rows(self)
+    slope = np.zeros(x.shape, x.dtype)
+    rows = np.arange(x.shape[0])
+    for at, gap in _overlaps(np, x, _rows(target)):
+        near = gap > 0
+        slope += near
+        slope[rows, at] -= np.add.reduce(near, 1, x.dtype)
+    return slope
+
+
+label_margin_slope.derivative(self=lambda F, g, self_shape: F.zeros_as(F.reshape(g, self_shape)))
+multilabel_margin_loss_block.derivative(
+    self=lambda F, g, self, target, self_shape, reduction: _margin_rule(
+        F, g, F.label_margin_slope(self, target), self_shape, reduction
+    )
+)
+
+
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The mean over classes of how far those not named come within 1 of those that are.
+
+    ``target``, as large as ``input``, names the classes of each row, up to the first -1.
+    """
+    how = chosen(size_average, reduce, reduction)
+    if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    found: Tensor = multilabel_margin_loss_block(input, target, how)
+    return found
+
+
+# -- Texts -----------------------------------------------------------------------------------------------------------
+
+
+@op(
+    function=False, method=False, backward="CtcLossBackward0", outputs=("out", "log_alpha"), differentiable=1,
+    name="ctc_loss_block",
+)  # fmt: skip
+def ctc_loss_block(
+    np: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, zero_infinity: bool
+) -> Any:
+    """The losses (N) of texts with blanks (N, 2 S + 1) under log-probabilities (T, N, C)."""
+    if self.dtype not in (np.float32, np.float64):
+        raise unsupported("ctc_loss_cpu", self.dtype)
+    return ctc.forward(np, self, labels, input_lengths, target_lengths)
+
+
+@op(function=False, method=False, backward="NotImplemented")
+def ctc_loss_backward(
+    np: Any, grad_output: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any,
+    log_alpha: Any, /, zero_infinity: bool,
+) -> Any:  # fmt: skip
+    """The gradient of ctc_loss."""
+    return ctc.gradient(np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity)
+
+
+ctc_loss_block.derivative(
+    self=lambda F, g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity: F.ctc_loss_backward(
+        g, self, labels, input_lengths, target_lengths, out, log_alpha, zero_infinity
+    )
+)
+
+
+@shared
+def _of_texts(
+    F: Any,
+    g: Any,
+    grad_output: Any,
+    self: Any,
+    labels: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    zero_infinity: bool,
+) -> Any:
+    lab, have, want = (
+        each if isinstance(each, Tensor) else wrap(each) for each in (labels, input_lengths, target_lengths)
+    )
+    given = [grad_output, self]
+    return swept(F, lambda slope, probs: text_gradient(slope, probs, lab, have, want, zero_infinity), given, g)
+
+
+ctc_loss_backward.derivative(grad_output=_of_texts, self=_of_texts)
+
+
+def _lengths(name: str, given: Any, batch: int) -> Any:
+    values = on_cpu(given) if isinstance(given, Tensor) else numpy.asarray(given)
+    values = values.reshape(-1).astype(numpy.int64)
+    if values.size != batch:
+        raise RuntimeError(f"{name} must be of size batch_size")
+    return values
+
+
+WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
+
+
+def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
+    """The texts as rows (N, S), filled up with the blank."""
+    width = int(lengths.max()) if lengths.size else 0
+    given = on_cpu(targets).astype(numpy.int64)
+    rows = numpy.full((lengths.size, width), blank, numpy.int64)
+    inside = numpy.arange(width)[None, :] < lengths[:, None]
+    if given.ndim == 1:
+        need, have, axis = int(lengths.sum()), given.size, 0
+    else:
+        need, have, axis = width, given.shape[1], 1
+    if have < need or (axis == 0 and have != need):
+        least = "at least " if axis else ""
+        raise RuntimeError(
+            f"Expected tensor to have size {least}{need} at dimension {axis}, but got size {have} for argument #2 "
+            f"'targets' {WHILE_CHECKING}"
+        )
+    rows[inside] = given if given.ndim == 1 else given[:, :width][inside]
+    return rows
+
+
+@surface(method=False, name="ctc_loss")
+def _ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
+    zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """See ``nn.functional.ctc_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity)
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """How improbable texts are that may be written with repeats and blanks (Graves et al. 2006).
+
+    ``log_probs`` (T, N, C) or (T, C); ``targets`` (N, S) or all texts one after the other; lengths (N). The mean is that
+    of losses divided by the lengths of texts. ``zero_infinity``: texts too long to be written cost nothing.
+    """
+    how = chosen(None, None, reduction)
+    batched = log_probs.ndim == 3
+    probs = log_probs if batched else log_probs.unsqueeze(1)
+    if not batched and targets.ndim == 1:
+        targets = targets.unsqueeze(0)
+    steps, batch, classes = probs.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    have, want = _lengths("input_lengths", input_lengths, batch), _lengths("target_lengths", target_lengths, batch)
+    if have.size and int(have.max()) > steps:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"
+        )
+    labels = ctc.spelled(numpy, _texts(targets, want, blank), blank)
+    given = [wrap(devices.move(each, probs.device)) for each in (labels, have, want)]
+    each = ctc_loss_block(probs, *given, zero_infinity)[0]
+    if zero_infinity:
+        each = where_(isinf(each), zeros_like(each), each)
+    if not batched and how == "none":
+        return each.squeeze(0)
+    if how == "mean":
+        each = each / clamp_min(given[2].to(each.dtype), 1)
+    return reduced(each, how)

@@ -1,0 +1,482 @@
+"""Convolutions: plain and transposed, in one, two and three dimensions.
+
+The output is linear in input and weight, and so are the gradients of both: ``convolution_output``,
+``convolution_input`` and ``convolution_weight`` are each other's derivatives, to every order.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ...core import dtypes
+from ...core.dtypes import c_name, unsupported
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, surface
+from ...kernels import convolution as convolution_kernels
+from ...kernels.memory_format import F32, laid_as
+from ...runtime.user_frame import warn
+from ..shape.padding import constant_pad_nd_block
+from ..shape.views import squeeze, unsqueeze
+
+
+def _second(name: str, **options: Any) -> Any:
+    return op(name=name, backward="ConvolutionBackwardBackward0", function=False, method=False, linear=True, **options)
+
+
+@_second("convolution_output")
+def convolution_output(
+    np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The convolution of ``input`` with ``weight``, of the given shape."""
+    made = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
+    return laid_as(np, made, input, weight)
+
+
+@_second("convolution_input")
+def convolution_input(
+    np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The adjoint of ``convolution_output`` for its input, of the given shape."""
+    made = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
+    return laid_as(np, made, output, weight)
+
+
+@_second("convolution_weight")
+def convolution_weight(
+    np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The adjoint of ``convolution_output`` for its weight, of the given shape."""
+    made = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
+    return laid_as(np, made, output, input)
+
+
+convolution_output.derivative(
+    input=lambda F, g, weight, input_shape, stride, padding, dilation, groups: F.convolution_input(
+        g, weight, input_shape, stride, padding, dilation, groups
+    ),
+    weight=lambda F, g, input, weight_shape, stride, padding, dilation, groups: F.convolution_weight(
+        g, input, weight_shape, stride, padding, dilation, groups
+    ),
+)
+convolution_input.derivative(
+    output=lambda F, g, weight, output_shape, stride, padding, dilation, groups: F.convolution_output(
+        g, weight, output_shape, stride, padding, dilation, groups
+    ),
+    weight=lambda F, g, output, weight_shape, stride, padding, dilation, groups: F.convolution_weight(
+        output, g, weight_shape, stride, padding, dilation, groups
+    ),
+)
+convolution_weight.derivative(
+    output=lambda F, g, input, output_shape, stride, padding, dilation, groups: F.convolution_output(
+        input, g, output_shape, stride, padding, dilation, groups
+    ),
+    input=lambda F, g, output, input_shape, stride, padding, dilation, groups: F.convolution_input(
+        output, g, input_shape, stride, padding, dilation, groups
+    ),
+)
+
+
+@op(
+    name="convolution_block", backward="ConvolutionBackward0", function=False, method=False, optional=("bias",)
+)  # fmt: skip
+def convolution_block(
+    np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    """A convolution, or a transposed one, with a bias for each output channel (or None)."""
+    shapes = input.shape, weight.shape, None if bias is None else bias.shape
+    shape = _checked_shape(*shapes, stride, padding, dilation, transposed, output_padding, groups)
+    if not (input.dtype is weight.dtype is F32 and (bias is None or bias.dtype is F32)):
+        _check_dtypes(input, weight, bias, transposed)
+    if transposed and min(shape[2:], default=1) < 1:
+        line = "1 x " * (len(stride) == 1)  # PyTorch calculates with one dimension as with two
+        raise RuntimeError(
+            f"Given input size per channel: ({line}{_times(input.shape[2:])}). Calculated output size per channel: "
+            f"({line}{_times(shape[2:])}). Output size is too small"
+        )
+    kernel_of = convolution_kernels.input_of if transposed else convolution_kernels.output_of
+    made = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
+    return laid_as(np, made, input, weight)
+
+
+def _input_rule(
+    F: Any, g: Any, weight: Any, input_shape: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    groups: int,
+) -> Any:  # fmt: skip
+    gradient = F.convolution_output if transposed else F.convolution_input
+    return gradient(g, weight, input_shape, stride, padding, dilation, groups)
+
+
+def _weight_rule(
+    F: Any, g: Any, input: Any, weight_shape: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    groups: int,
+) -> Any:  # fmt: skip
+    output, seen = (input, g) if transposed else (g, input)
+    return F.convolution_weight(output, seen, weight_shape, stride, padding, dilation, groups)
+
+
+convolution_block.derivative(
+    input=_input_rule,
+    weight=_weight_rule,
+    bias=lambda F, g, stride: F.sum_dim(g, (0, *range(2, 2 + len(stride))), False),
+)
+
+
+# -- What is refused -------------------------------------------------------------------------------------------------
+
+
+def _times(sizes: Any) -> str:
+    return " x ".join(map(str, sizes))
+
+
+def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
+    kind = input.dtype
+    fast = str(kind) in ("float32", "bfloat16")
+    if bias is not None and bias.dtype != kind and not fast:
+        raise RuntimeError(f"Input type ({c_name(kind)}) and bias type ({c_name(bias.dtype)}) should be the same")
+    if weight.dtype != kind:
+        if fast:
+            raise RuntimeError(
+                f"Input type ({_type_name(kind)}) and weight type ({_type_name(weight.dtype)}) should be the same or "
+                "input should be a MKLDNN tensor and weight is a dense tensor"
+            )
+        names = dtypes.scalar_name(dtypes.of(kind)), dtypes.scalar_name(dtypes.of(weight.dtype))
+        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+    if bias is not None and bias.dtype != kind:
+        if transposed:
+            raise RuntimeError(
+                f"Input type ({_type_name(kind)}) and bias type ({_type_name(bias.dtype)}) should be the same or input "
+                "should be a MKLDNN tensor and bias is a dense tensor"
+            )
+        raise RuntimeError(
+            f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same"
+        )
+    rank = input.ndim - 2
+    if kind.kind == "b" or (transposed and kind.kind in "iu" and kind.itemsize < 8):
+        plain = "slow_conv2d_cpu" if rank < 3 else "compute_columns3d"
+        raise unsupported(f"slow_conv_transpose{max(rank, 2)}d_out_cpu" if transposed else plain, kind)
+
+
+def _type_name(kind: Any) -> str:
+    return dtypes.old_name(dtypes.of(kind))
+
+
+@lru_cache(maxsize=64)
+def _checked_shape(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> tuple[int, ...]:  # fmt: skip
+    """The shape of the output, if those of the operands go together."""
+    for name, values, least in (
+        ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
+        ("groups", (groups,), 1),
+    ):  # fmt: skip
+        if min(values) < least:
+            raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
+    lead = f"Given {f'transposed={1}' if transposed else f'groups={groups}'}, "
+    if len(input) != len(weight):
+        raise RuntimeError(
+            f"Expected {len(weight)}-dimensional input for {len(weight)}-dimensional weight {list(weight)}, but got "
+            f"{len(input)}-dimensional input of size {list(input)} instead"
+        )
+    shown = f"weight of size {list(weight)}"
+    if weight[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got {shown} instead"
+        )
+    if weight[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"[{list(weight)}] instead"
+        )
+    wanted = weight[0] if transposed else weight[1] * groups
+    if input[1] != wanted:
+        raise RuntimeError(
+            f"{lead}{shown}, expected input{list(input)} to have {wanted} channels, but got {input[1]} channels instead"
+        )
+    outputs = weight[1] * groups if transposed else weight[0]
+    if bias is not None and bias != (outputs,):
+        raise RuntimeError(
+            f"Given {'transposed=1, ' * transposed}{shown}, expected bias to be 1-dimensional with {outputs} elements, "
+            f"but got bias of size {list(bias)} instead"
+        )
+    if transposed:
+        _check_output_padding(stride, dilation, output_padding)
+        every = zip(input[2:], stride, padding, dilation, weight[2:], output_padding, strict=True)
+        sizes = [(n - 1) * s - 2 * p + d * (k - 1) + 1 + extra for n, s, p, d, k, extra in every]
+        return input[0], outputs, *sizes
+    padded = [n + 2 * p for n, p in zip(input[2:], padding, strict=True)]
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight[2:], strict=True)]
+    if any(a < b for a, b in zip(padded, spans, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(spans)}). Kernel size "
+            "can't be greater than actual input size"
+        )
+    return input[0], outputs, *[(a - b) // s + 1 for a, b, s in zip(padded, spans, stride, strict=True)]
+
+
+_AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
+
+
+def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> None:
+    if any(p >= s and p >= d for p, s, d in zip(output_padding, stride, dilation, strict=True)):
+        if len(stride) == 1:  # PyTorch calculates with one dimension as with two
+            stride, dilation, output_padding = (1, *stride), (1, *dilation), (0, *output_padding)
+        names = _AXES[len(stride)]
+        shown = " ".join(
+            f"{what}_{name}: {value}"
+            for what, values in (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
+            for name, value in zip(names, values, strict=True)
+        )
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {shown}")
+
+
+# -- What users call -------------------------------------------------------------------------------------------------
+
+
+def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
+    """One number for each dimension."""
+    if value.__class__ is int:
+        return (value,) * rank
+    given = tuple(value)
+    if len(given) == 1:
+        return given * rank
+    if len(given) != rank:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {rank} values to match the convolution "
+            f"dimensions, but got {name}={list(given)}"
+        )
+    return given
+
+
+@surface(method=False)
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    """The convolution behind all others: ``input`` (N, C, *space), ``weight`` (out, C / groups, *kernel).
+
+    ``transposed``: the adjoint; ``weight`` is then (C, out / groups, *kernel).
+    """
+    rank = weight._array.ndim - 2
+    named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    s, p, d, extra = (_each(name, value, rank) for name, value in named.items())
+    if input._array.dtype.kind == "c":
+        return _complex(input, weight, bias, (s, p, d, transposed, extra, groups))
+    return convolution_block(input, weight, bias, s, p, d, transposed, extra, groups)
+
+
+def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any, ...]) -> Tensor:
+    """A convolution of complex numbers by three of real ones (Gauss): PyTorch's way, and its graph."""
+    for what, each in (("weight", weight), ("bias", bias)):
+        if each is not None and each._array.dtype != input._array.dtype:
+            raise RuntimeError(
+                f"Input type ({_type_name(input._array.dtype)}) and {what} type ({_type_name(each._array.dtype)}) should "
+                "be the same"
+            )
+    x, y = input.real, input.imag
+    u, v = weight.real, weight.imag
+    real, total = (None, None) if bias is None else (bias.real, bias.real + bias.imag)
+    first = convolution_block(x, u, real, *how)
+    second = convolution_block(y, v, None, *how)
+    both = convolution_block(x + y, u + v, total, *how)
+    return first - second + (both - first - second) * 1j
+
+
+def _refuse_kinds(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
+    """Refuse arguments of wrong types, in the words of PyTorch's parser."""
+    tensors = isinstance(given["input"], Tensor) and isinstance(given["weight"], Tensor)
+    numbers = ("stride", "dilation", "padding", *(("output_padding",) if transposed else ()))
+    good = tensors and (given["bias"] is None or isinstance(given["bias"], Tensor))
+    good = good and all(
+        _are_ints(given[each]) or (each == "padding" and not transposed and isinstance(given[each], str))
+        for each in numbers
+    )
+    if good:
+        return
+    kinds = ", ".join(
+        type(each).__name__
+        for each in given.values()
+        if each is not None and (isinstance(each, Tensor) or each not in (0, 1))
+    )
+    if transposed:
+        more = "tuple of ints output_padding = 0, int groups = 1, tuple of ints dilation = 1"
+        forms = [
+            f"Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = 0, {more}"
+        ]
+    else:
+        forms = [
+            f"Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, "
+            "tuple of ints dilation = 1, int groups = 1"
+            for padding in ("tuple of ints padding = 0", 'str padding = "valid"')
+        ]
+    listed = "".join(f" * ({form})\n" for form in forms)
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of:\n{listed}"
+    )
+
+
+def _are_ints(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, (tuple, list)) and all(isinstance(each, int) for each in value))
+
+
+def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
+    """``input`` with a batch dimension, and whether it had one."""
+    if input._array.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input._array.shape)}"
+        )
+    whole = input._array.ndim == rank + 2
+    return (input if whole else unsqueeze(input, 0)), whole
+
+
+def _string_padding(
+    input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
+) -> tuple[Tensor, tuple[int, ...]]:
+    """What ``"same"`` and ``"valid"`` mean: the input, padded at its ends where one more is needed there, and numbers."""
+    rank = weight._array.ndim - 2
+    if padding == "valid":
+        return input, (0,) * rank
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(each != 1 for each in _each("stride", stride, rank)):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    whole = [d * (k - 1) for d, k in zip(_each("dilation", dilation, rank), weight._array.shape[2:], strict=True)]
+    if any(each % 2 for each in whole):
+        warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+            "created",
+        )
+        more = [value for each in reversed(whole) for value in (0, each % 2)]
+        input = constant_pad_nd_block(input, tuple(more), 0)
+    return input, tuple(each // 2 for each in whole)
+
+
+def _plain(rank: int) -> Any:
+    name = f"conv{rank}d"
+
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1,
+    ) -> Tensor:  # fmt: skip
+        given = {
+            "input": input, "weight": weight, "bias": bias, "stride": stride, "padding": padding, "dilation": dilation,
+        }  # fmt: skip
+        _refuse_kinds(name, rank, given, False)
+        x, whole = _batched(name, input, rank)
+        if isinstance(padding, str):
+            x, padding = _string_padding(x, weight, stride, padding, dilation)
+        y = convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
+        return y if whole else squeeze(y, 0)
+
+    def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
+        """A parameter as one int a dimension; an error for a call that has to be looked at."""
+        if x is not None and x.dtype.kind == "c":
+            raise TypeError
+        if value.__class__ is int:
+            return (value,) * rank
+        if value.__class__ is not tuple or len(value) != rank or not all(each.__class__ is int for each in value):
+            raise TypeError
+        return value
+
+    return _public(conv, name, f"""\
+        The {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
+
+        ``input`` (N, C, *space) or (C, *space), ``weight`` (out, C / groups, *kernel), ``bias`` (out). ``padding``: zeros
+        around the input, a number, one for each dimension, ``"valid"`` (none) or ``"same"`` (as many as keep the size).
+        """, quick=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
+        stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
+        dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
+
+
+def _transposed(rank: int) -> Any:
+    name = f"conv_transpose{rank}d"
+
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    ) -> Tensor:  # fmt: skip
+        if isinstance(padding, str):
+            raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
+        given = {
+            "input": input, "weight": weight, "bias": bias, "stride": stride, "padding": padding,
+            "output_padding": output_padding, "dilation": dilation,
+        }  # fmt: skip
+        _refuse_kinds(name, rank, given, True)
+        x, whole = _batched(name, input, rank)
+        y = convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+        return y if whole else squeeze(y, 0)
+
+    return _public(conv, name, f"""\
+        The {rank}-dimensional transposed convolution: the adjoint of :func:`conv{rank}d` with the same arguments.
+
+        ``input`` (N, C, *space) or (C, *space), ``weight`` (C, out / groups, *kernel), ``bias`` (out).
+        ``output_padding``: how much larger the output is than the smallest that would do.
+        """)  # fmt: skip
+
+
+def _public(function: Any, name: str, doc: str, **front: Any) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return surface(method=False, name=name, **front)(function)
+
+
+conv1d, conv2d, conv3d = map(_plain, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+
+
+# -- Time first ------------------------------------------------------------------------------------------------------
+
+
+@op(name="conv_tbc_block", backward="ConvTbcBackward0", function=False, method=False)
+def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> Any:
+    """A convolution along time: ``self`` (time, batch, channels), ``weight`` (kernel, channels, out)."""
+    for what, each in (("Input", self), ("Weight", weight)):
+        if each.ndim != 3:
+            raise RuntimeError(f"{what} must have 3 dims: time, batch, in_channel" if what == "Input" else
+                               "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")  # fmt: skip
+    if bias.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if self.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    time = self.shape[0] + 2 * pad - weight.shape[0] + 1
+    if time <= 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {time}: [{time}, {self.shape[1]}, {weight.shape[2]}]"
+        )
+    shape = (self.shape[1], weight.shape[2], time)
+    made = convolution_kernels.output_of(
+        np, self.transpose(1, 2, 0), weight.transpose(2, 1, 0), shape, (1,), (pad,), (1,), 1, bias
+    )
+    return np.ascontiguousarray(made.transpose(2, 0, 1))
+
+
+def _channels_first(shape: Any) -> tuple[int, ...]:
+    return shape[1], shape[2], shape[0]
+
+
+conv_tbc_block.derivative(
+    self=lambda F, g, weight, self_shape, pad: F.permute(
+        F.convolution_input(
+            F.permute(g, (1, 2, 0)), F.permute(weight, (2, 1, 0)), _channels_first(self_shape), (1,), (pad,), (1,), 1
+        ),
+        (2, 0, 1),
+    ),
+    weight=lambda F, g, self, weight_shape, pad: F.permute(
+        F.convolution_weight(
+            F.permute(g, (1, 2, 0)), F.permute(self, (1, 2, 0)), weight_shape[::-1], (1,), (pad,), (1,), 1
+        ),
+        (2, 1, 0),
+    ),
+    bias=lambda F, g: F.sum_dim(g, (0, 1), False),
+)
+
+
+@surface(method=False)
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out)."""
+    return conv_tbc_block(input, weight, bias, pad)

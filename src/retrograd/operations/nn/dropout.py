@@ -1,0 +1,209 @@
+"""Dropout in all its forms, with PyTorch's draws for a seed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core.devices import module_of
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import op, surface
+from ...dispatch.promotion import F32, F64
+from ...dispatch.transform_tensor import draw, in_slices
+from ...kernels import random as draws
+from ...runtime.user_frame import warn
+from ..creation.random import bernoulli_, default_generator
+from ..elementwise.arithmetic import mul
+from ..elementwise.comparison import ne
+from ..shape.views import squeeze, unsqueeze
+
+ALPHA = 1.7580993408473766  # what selu makes of minus infinity, with its sign turned
+
+
+def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
+    """1 for what stays and 0 for what goes; ``feature``: one draw for each channel of each sample."""
+    np = module_of(input._array)
+    if feature:
+        if input.ndim < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
+    else:
+        blank = np.empty_like(input._array)
+    if in_slices():
+        return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
+    return bernoulli_(wrap(blank), 1 - p)
+
+
+def _zero(input: Tensor) -> Tensor:
+    return wrap(module_of(input._array).zeros((), input._array.dtype))
+
+
+def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
+    """1 / (1 - p) for what stays and 0 for what goes."""
+    if p == 1:
+        return _zero(input)
+    array = input._array
+    if (
+        in_slices()
+        or feature
+        or array.dtype not in (F32, F64)
+        or not array.flags.c_contiguous
+        or module_of(array) is not numpy
+    ):
+        return _kept(input, p, feature).div_(1 - p)
+    scale = array.dtype.type(1) / array.dtype.type(1 - p)
+    return wrap(draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
+
+
+def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p == 0 or not train or input._array.size == 0:
+        return input
+    factor = _factor(input, p, feature)
+    return input.mul_(factor) if inplace else mul(input, factor)
+
+
+def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
+    """Dropout to what selu makes of minus infinity, then scaled and moved to keep mean and variance."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if input._array.size == 0 or p == 0 or not train:
+        return input
+    if p == 1:
+        zero = _zero(input)
+        return input.mul_(zero) if inplace else input * zero
+    kept = _kept(input, p, feature)
+    scale = 1 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    shift = (kept - 1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
+    kept.mul_(scale)
+    return input.mul_(kept).add_(shift) if inplace else input * kept + shift
+
+
+def _check(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+# -- torch.* ---------------------------------------------------------------------------------------------------------
+
+
+def _front(name: str, drop: Any, feature: bool, what: str) -> None:
+    def given(input: Tensor, p: float, train: bool) -> Tensor:
+        found: Tensor = drop(input, p, train, False, feature)
+        return found
+
+    def in_place(input: Tensor, p: float, train: bool) -> Tensor:
+        found: Tensor = drop(input, p, train, True, feature)
+        return found
+
+    for made, title in ((given, name), (in_place, name + "_")):
+        made.__name__ = made.__qualname__ = title
+        made.__doc__ = f"{what} with probability ``p``, if ``train``." + " In place." * (made is in_place)
+        surface(name=title, method=False)(made)
+
+
+_front("dropout", _drop, False, "Sets elements to zero and scales the others by 1 / (1 - p)")
+_front("feature_dropout", _drop, True, "Sets whole channels to zero and scales the others by 1 / (1 - p)")
+_front("alpha_dropout", _drop_alpha, False, "Dropout for selu, which keeps mean and variance,")
+_front("feature_alpha_dropout", _drop_alpha, True, "Dropout of channels for selu, which keeps mean and variance,")
+
+
+@op(function=False, method=False, backward="NativeDropoutBackward0")
+def native_dropout_block(np: Any, self: Any, mask: Any, /, scale: float) -> Any:
+    """``self`` where ``mask`` is true, times ``scale``; 0 elsewhere."""
+    return self * mask * np.asarray(scale, self.dtype)
+
+
+native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_block(g, mask, scale))
+
+
+@surface(method=False)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Dropout, and the mask of what stayed."""
+    if p == 0 or not train or input._array.size == 0:
+        every = wrap(module_of(input._array).ones(input.shape, bool))
+        return native_dropout_block(input, every, 1.0), every
+    mask = ne(_kept(input, p, False), 0)
+    return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+# -- nn.functional ---------------------------------------------------------------------------------------------------
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element zero with probability ``p``, the others scaled by 1 / (1 - p); nothing happens out of training.
+
+    >>> import retrograd as torch
+    >>> seed = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout(torch.ones(4))
+    tensor([0., 0., 2., 0.])
+    """
+    _check(p)
+    return _drop(input, p, training, inplace)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance of what selu gives (arXiv 1706.02515)."""
+    _check(p)
+    return _drop_alpha(input, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """:func:`alpha_dropout` of whole channels."""
+    _check(p)
+    return _drop_alpha(input, p, training, inplace, True)
+
+
+def _deprecated(name: str, ndim: int, spatial: int, kinds: str) -> None:
+    warn(
+        f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future "
+        "release. To retain the behavior and silence this warning, please use dropout instead. Note that "
+        f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel "
+        f"dimension, and an optional batch dimension (i.e. {kinds} inputs).",
+    )
+
+
+def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batched: bool) -> Tensor:
+    if batched:
+        return _drop(input, p, training, inplace, True)
+    lifted = input.unsqueeze_(0) if inplace else unsqueeze(input, 0)
+    found = _drop(lifted, p, training, inplace, True)
+    return found.squeeze_(0) if inplace else squeeze(found, 0)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels zero with probability ``p``: ``input`` is (N, C, L) or (C, L)."""
+    _check(p)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            "batch dimension (i.e. 2D or 3D inputs)."
+        )
+    return _drop_channels(input, p, training, inplace, input.ndim == 3)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels zero with probability ``p``: ``input`` is (N, C, H, W)."""
+    _check(p)
+    if input.ndim not in (3, 4):
+        _deprecated("dropout2d", input.ndim, 2, "3D or 4D")
+    if input.ndim == 3:
+        warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
+            "- input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
+            "future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain "
+            "the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
+        )
+    return _drop(input, p, training, inplace, True)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels zero with probability ``p``: ``input`` is (N, C, D, H, W) or (C, D, H, W)."""
+    _check(p)
+    if input.ndim not in (4, 5):
+        _deprecated("dropout3d", input.ndim, 3, "4D or 5D")
+    return _drop_channels(input, p, training, inplace, input.ndim == 5)

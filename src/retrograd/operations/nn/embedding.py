@@ -1,0 +1,458 @@
+"""Rows of a table picked by integers: embedding, bags of embeddings, one-hot rows; and the linear maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.devices import module_of
+from ...core.tensor import Tensor, wrap
+from ...core.views import bump
+from ...dispatch.declare import op, surface
+from ...dispatch.transform_tensor import batched, slicewise
+from ...kernels import embedding as embedding_kernels
+from ...kernels.gather_scatter import SOME, taken, within
+from ...kernels.half_precision import widened
+from ...runtime.user_frame import warn
+from ..linalg.exports import addmm, matmul
+from ..shape.views import reshape, t, t_block, view
+
+# -- Embedding -------------------------------------------------------------------------------------------------------
+
+
+@op(
+    function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
+    inline=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
+            "self.take(indices, 0) if indices.size < SOME else much_taken(self, indices, 0)",
+            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
+)  # fmt: skip
+def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
+    """The rows of ``self`` at ``indices``."""
+    if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
+        raise IndexError("index out of range in self")
+    return taken(self, indices, 0)
+
+
+@op(function=False, method=False, linear=True)
+def embedding_dense_backward(
+    np: Any, grad_output: Any, indices: Any, /, count: int, padding_idx: int, scale: bool
+) -> Any:
+    """The gradient of embedding: every row the sum of what came to it."""
+    grad, flat = widened(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
+    factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
+    return embedding_kernels.added(np, grad if factor is None else grad * factor[:, None], flat, count)
+
+
+@op(function=False, method=False, linear=True)
+def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
+    """The adjoint of embedding_dense_backward: rows picked, scaled as the gradient is."""
+    found = np.take(self, indices, 0)
+    factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
+    return found if factor is None else found * factor.reshape(*indices.shape, 1)
+
+
+embedding_block.derivative(
+    self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_dense_backward(
+        g, indices, self_shape[0], padding_idx, scale
+    )
+)
+embedding_dense_backward.derivative(
+    grad_output=lambda F, g, indices, padding_idx, scale: F.embedding_double(g, indices, padding_idx, scale)
+)
+embedding_double.derivative(
+    self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_dense_backward(
+        g, indices, self_shape[0], padding_idx, scale
+    )
+)
+
+
+def _check_indices(name: str, indices: Tensor) -> None:
+    if indices.dtype not in (dtypes.int64, dtypes.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{dtypes.old_name(indices.dtype)} instead (while checking arguments for {name})"
+        )
+
+
+@surface(method=False, name="embedding")
+def _embedding(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
+    """The rows of ``weight`` at ``indices``; see ``nn.functional.embedding``."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices("embedding", indices)
+    found: Tensor = embedding_block(weight, indices, padding_idx, scale_grad_by_freq)
+    return found
+
+
+@surface(method=False)
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
+    if (special := batched((input, indices))) is not None:  # the slices are views
+        special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
+        return input
+    _check_indices("embedding_renorm_", indices)
+    if embedding_kernels.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
+        bump(input)
+    return input
+
+
+@surface(
+    function=False, method=False, quick=embedding_block, operands=("weight", "input"),
+    guard="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
+)  # fmt: skip
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """The rows of ``weight`` at the integers ``input``.
+
+    ``padding_idx``: a row that gets no gradient. ``max_norm``: rows used that are longer are shortened first, in place.
+    ``scale_grad_by_freq``: gradients are divided by how often the row is used. A sparse gradient is given as a dense one.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    padding = _padding(padding_idx, weight)
+    if max_norm is not None:
+        embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    return _embedding(weight, input, padding, scale_grad_by_freq, sparse)
+
+
+def _padding(padding_idx: int | None, weight: Tensor) -> int:
+    if padding_idx is None:
+        return -1
+    count = weight.size(0)
+    if not -count <= padding_idx < count:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx + count if padding_idx < 0 else padding_idx
+
+
+# -- Bags ------------------------------------------------------------------------------------------------------------
+# Padding is taken out of the bags before they come to the blocks; `bags` is the bag of each index.
+
+MODES = ("sum", "mean", "max")
+
+
+@op(
+    function=False, method=False, name="embedding_bag_block", backward="EmbeddingBagBackward0",
+    outputs=("out", "tops"), differentiable=1,
+)  # fmt: skip
+def embedding_bag_block(
+    np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
+) -> Any:
+    """Sums, means or maxima of the rows at ``indices`` in each bag; for maxima, the row that each element is from."""
+    wide, share = widened(self, weights)
+    if mode == 2:
+        out, tops = embedding_kernels.largest(np, wide, indices, sizes)
+        return out.astype(self.dtype), tops
+    out = _bagged(np, wide[indices], bags, sizes, share, mode)
+    return out.astype(self.dtype), np.zeros(sizes.shape, np.int64)
+
+
+def _bagged(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: int) -> Any:
+    if weights is not None:
+        picked *= weights[:, None]
+    out = embedding_kernels.added(np, picked, bags, sizes.size)
+    return out / np.maximum(sizes, 1).astype(out.dtype)[:, None] if mode == 1 else out
+
+
+@op(function=False, method=False)
+def embedding_bag_backward(
+    np: Any, grad_output: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, count: int, scale: bool,
+    mode: int,
+) -> Any:  # fmt: skip
+    """The gradient of embedding_bag for the table."""
+    grad, share = widened(grad_output, weights)
+    if mode == 2:
+        return embedding_kernels.added_each(np, grad, tops, count)
+    if mode == 1:
+        grad = grad / np.maximum(sizes, 1).astype(grad.dtype)[:, None]
+    each = grad[bags]
+    for by in (share, embedding_kernels.usefulness(np, indices, -1, scale, grad.dtype)):
+        if by is not None:
+            each *= by[:, None]
+    return embedding_kernels.added(np, each, indices, count)
+
+
+@op(function=False, method=False)
+def embedding_bag_again(
+    np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
+) -> Any:
+    """The adjoint of embedding_bag_backward: bags as the first call made them."""
+    if mode == 2:
+        return embedding_kernels.picked_each(np, self, tops)
+    each = self[indices]
+    factor = embedding_kernels.usefulness(np, indices, -1, scale, self.dtype)
+    if factor is not None:
+        each *= factor[:, None]
+    return _bagged(np, each, bags, sizes, weights, mode)
+
+
+@op(function=False, method=False)
+def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
+    """The products of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
+    return np.einsum("ij,ij->i", self[first], other[second])
+
+
+@op(function=False, method=False)
+def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
+    """``count`` rows: rows of ``self`` at ``source`` times ``weights``, added up at ``target``."""
+    return embedding_kernels.added(np, self[source] * weights[:, None], target, count)
+
+
+row_products.derivative(
+    self=lambda F, g, other, first, second, self_shape: F.row_sums(g, other, second, first, self_shape[0]),
+    other=lambda F, g, self, first, second, other_shape: F.row_sums(g, self, first, second, other_shape[0]),
+)
+row_sums.derivative(
+    weights=lambda F, g, self, source, target: F.row_products(g, self, target, source),
+    self=lambda F, g, weights, source, target, self_shape: F.row_sums(weights, g, target, source, self_shape[0]),
+)
+
+
+def _bag_rule(
+    F: Any, g: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, self_shape: Any, scale: bool,
+    mode: int,
+) -> Any:  # fmt: skip
+    return F.embedding_bag_backward(g, indices, bags, sizes, weights, tops, self_shape[0], scale, mode)
+
+
+for _each in (embedding_bag_block, embedding_bag_again):
+    _each.derivative(self=_bag_rule, weights=lambda F, g, self, indices, bags: F.row_products(g, self, bags, indices))
+embedding_bag_backward.derivative(
+    grad_output=lambda F, g, indices, bags, sizes, weights, tops, scale, mode: F.embedding_bag_again(
+        g, indices, bags, sizes, weights, tops, scale, mode
+    ),
+    weights=lambda F, g, grad_output, indices, bags: F.row_products(grad_output, g, bags, indices),
+)
+
+
+def _check_offsets(indices: Any, offsets: Any) -> None:
+    if offsets.size and offsets[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
+            f"got {offsets[0]}\n[ torch.{'Long' if offsets.dtype == numpy.int64 else 'Int'}Tensor{{}} ]"
+        )
+    if offsets.size and offsets[-1] > indices.size:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of {offsets[-1]}"
+        )
+
+
+def _check_rows(indices: Any, count: int) -> None:
+    bad = module_of(indices).flatnonzero((indices < 0) | (indices >= count))
+    if bad.size:
+        raise RuntimeError(
+            f"Index {bad[0]} of input takes value {indices[bad[0]]} which is not in the valid range [0, {count})"
+        )
+
+
+@surface(method=False, name="embedding_bag")
+@slicewise
+def _embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
+    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Sums (mode 0), means (1) or maxima (2) of rows; with the bag of each index, their sizes and the rows of maxima."""
+    _check_indices("embedding_bag", indices)
+    if weight._array.dtype.kind not in "fV":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got {dtypes.old_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
+        )
+    index, start = indices._array, offsets._array
+    if include_last_offset:
+        if not start.size:
+            raise RuntimeError("include_last_offset: number of offset should be at least 1")
+        start = start[:-1]
+    _check_offsets(index, start)
+    _check_rows(index, weight.size(0))
+    np = module_of(index)
+    bags, sizes = embedding_kernels.bag_numbers(np, index.size, start)
+    share = per_sample_weights
+    if padding_idx is not None:
+        kept = index != _padding(padding_idx, weight)
+        index, inside = index[kept], bags[kept]
+        sizes = np.bincount(inside, minlength=sizes.size)
+        share = None if share is None else share[wrap(kept)]
+    else:
+        inside = bags
+    out, tops = embedding_bag_block(weight, wrap(index), wrap(inside), wrap(sizes), share, scale_grad_by_freq, mode)
+    return out, wrap(bags), wrap(sizes), tops
+
+
+@slicewise
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums, means or maxima of rows of ``weight``, without making the rows' tensor.
+
+    ``input`` (B, N): B bags of N; or one row of integers, of which bags start at ``offsets``. ``per_sample_weights``
+    (mode "sum"): by what each row is multiplied. ``padding_idx``: a row that is left out of the bags.
+
+    >>> import retrograd as torch
+    >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), table)
+    tensor([[2., 3.]])
+    """
+    if weight.dtype is dtypes.int64 and input.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same "
+            f"shape as the input ({input.shape})"
+        )
+    if weight.ndim != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    input, offsets, share = _flat_bags(input, offsets, per_sample_weights)
+    number = _mode(mode, scale_grad_by_freq, sparse)
+    if max_norm is not None:
+        embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if share is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    return _embedding_bag(
+        weight, input, offsets, scale_grad_by_freq, number, sparse, share, include_last_offset, padding_idx
+    )[0]
+
+
+def _flat_bags(input: Tensor, offsets: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                "sequences. However, found offsets of type <class 'torch.Tensor'>"
+            )
+        starts = module_of(input._array).arange(input.shape[0], dtype=input._array.dtype) * input.shape[1]
+        return reshape(input, -1), wrap(starts), None if weights is None else reshape(weights, -1)
+    if input.ndim != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    return input, offsets, weights
+
+
+def _mode(mode: str, scale: bool, sparse: bool) -> int:
+    if mode not in MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    return MODES.index(mode)
+
+
+# -- One-hot rows ----------------------------------------------------------------------------------------------------
+
+
+@slicewise
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For each integer (int64) a row of zeros with a one at its place.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([2, 0]))
+    tensor([[0, 0, 1],
+            [1, 0, 0]])
+    """
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    index = tensor._array
+    if not index.size:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        largest = -1
+    else:
+        flat = index.reshape(-1)
+        if flat[flat.argmin()] < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = int(flat[flat.argmax()])
+    classes = largest + 1 if num_classes == -1 else num_classes
+    if largest >= classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    np = module_of(index)
+    out = np.zeros((index.size, classes), np.int64)
+    out.reshape(-1)[np.arange(0, out.size, classes) + index.reshape(-1)] = 1
+    return wrap(out.reshape(*index.shape, classes))
+
+
+# -- Linear maps -----------------------------------------------------------------------------------------------------
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in), ``bias`` (out) or ()."""
+    ndim = input._array.ndim
+    if bias is not None and weight._array.ndim <= 2:
+        if ndim == 2:
+            return addmm(bias, input, t_block(weight) if weight._array.ndim == 2 else t(weight))
+        if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
+            flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
+            return view(flat, (*input.shape[:-1], weight.shape[0]))
+    found = matmul(input, t(weight))
+    return found if bias is None else found + bias
+
+
+@op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
+def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
+    """Einstein's sum of three operands."""
+    with numpy.errstate(all="ignore"):
+        return np.einsum(text, first, second, third, optimize=True)
+
+
+def _without(text: str, which: int) -> str:
+    """The sum that is the gradient for operand ``which``: the gradient of the result stands first."""
+    given, out = text.split("->")
+    names = given.split(",")
+    rest = [each for k, each in enumerate(names) if k != which]
+    return f"{out},{rest[0]},{rest[1]}->{names[which]}"
+
+
+trilinear.derivative(
+    first=lambda F, g, second, third, text: F.trilinear(g, second, third, _without(text, 0)),
+    second=lambda F, g, first, third, text: F.trilinear(g, first, third, _without(text, 1)),
+    third=lambda F, g, first, second, text: F.trilinear(g, first, second, _without(text, 2)),
+)
+
+
+@surface(method=False)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input1 @ weight[o] @ input2 + bias`` for each output o: ``weight`` (out, in1, in2), inputs (…, in1), (…, in2)."""
+    if weight.ndim < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-weight.ndim}, {weight.ndim - 1}], but got 2)"
+        )
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    for at, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {a} and {b}")
+    for number, each in ((1, input1), (2, input2)):
+        if each.shape[-1] != weight.shape[number]:
+            raise RuntimeError(
+                f"bilinear(): input{number} size does not match weight size: got {each.shape[-1]} but expected "
+                f"{weight.shape[number]}"
+            )
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
+        )
+    flat = [reshape(each, (-1, each.shape[-1])) for each in (input1, input2)]
+    found = trilinear(flat[0], weight, flat[1], "bj,ojk,bk->bo")
+    found = view(found, (*input1.shape[:-1], weight.shape[0]))
+    return found if bias is None else found + bias

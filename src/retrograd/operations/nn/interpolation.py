@@ -1,0 +1,595 @@
+"""Images of another size or at other places: interpolation, reading at a grid, shuffling, windows as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import dtypes
+from ...core.dtypes import scalar_name, unsupported
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, surface
+from ...kernels import convolution, interpolation
+from ...kernels import grid_sample as grid_kernels
+from ...kernels.memory_format import laid_as, widened
+from ...runtime.user_frame import warn
+from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+# -- Another size ----------------------------------------------------------------------------------------------------
+
+
+def _upsampling(name: str, title: str) -> Any:
+    @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
+    def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
+        """``self`` resampled along its last dimensions."""
+        if self.dtype.kind == "u":  # bytes are calculated as floats, and rounded
+            exact = interpolation.along(np, self.astype(np.float32), plan)
+            return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
+        return interpolation.along(np, self, plan)
+
+    resized.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
+    return resized
+
+
+#: The blocks by mode and number of dimensions.
+_UPSAMPLE: dict[tuple[str, int], Any] = {}
+for _mode, _rank, _title in (
+    *(("nearest", rank, "Nearest") for rank in (1, 2, 3)), *(("nearest-exact", rank, "NearestExact") for rank in (1, 2, 3)),
+    ("linear", 1, "Linear"), ("bilinear", 2, "Bilinear"), ("trilinear", 3, "Trilinear"), ("bicubic", 2, "Bicubic"),
+):  # fmt: skip
+    _name = f"upsample_{_mode.replace('-', '_')}{_rank}d"
+    _UPSAMPLE[_mode, _rank] = _upsampling(_name, f"Upsample{_title}{_rank}D")
+_SMOOTH = {
+    mode: _upsampling(f"upsample_{mode}2d_aa", f"Upsample{mode.title()}2DAa")
+    for mode in ("bilinear", "bicubic", "lanczos")
+}
+_ALIGNED = ("linear", "bilinear", "bicubic", "trilinear")
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def _sizes(
+    input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The output size, and for each dimension the scale that counts (None: that of the sizes)."""
+    space = input._array.shape[2:]
+    rank = len(space)
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    name, given = ("output size", size) if size is not None else ("scale_factor", scale_factor)
+    if isinstance(given, (tuple, list)):
+        if len(given) != rank:
+            kind, letter, what = ("of", "o", "output size") if size is not None else ("of shape", "s", "scale_factor")
+            raise ValueError(
+                "Input and "
+                f"{'output' if size is not None else 'scale_factor'} must have the same number of spatial dimensions, but "
+                f"got input with spatial dimensions of {list(space)} and {name} {kind} {given}. Please provide input "
+                f"tensor in (N, C, d1, d2, ...,dK) format and {what} in ({letter}1, {letter}2, ...,{letter}K) format."
+            )
+        values = tuple(given)
+    else:
+        values = (given,) * rank
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return tuple(int(each) for each in values), (None,) * rank
+    out = tuple(math.floor(float(n) * float(s)) for n, s in zip(space, values, strict=True))
+    return out, (None,) * rank if recompute else tuple(float(each) for each in values)
+
+
+def _check_resized(input: Tensor, out: tuple[int, ...]) -> None:
+    shape = input._array.shape
+    space, rank = shape[2:], len(out)
+    if min(space) <= 0 or min(out) <= 0:
+        names = "DHW"[3 - rank :] if rank > 1 else "W"
+        inside, outside = (", ".join(f"{n}: {v}" for n, v in zip(names, each, strict=True)) for each in (space, out))
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({inside}) {'and ' * (rank == 1)}output ({outside})"
+        )
+    if shape[1] == 0:
+        raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
+
+
+def _check_kind(input: Tensor, mode: str, rank: int, antialias: bool) -> None:
+    kind = input._array.dtype
+    if antialias:
+        if str(kind) not in ("float32", "float64", "uint8"):
+            raise unsupported("compute_index_ranges_weights", kind)
+    elif kind.kind not in "fV" and not (str(kind) == "uint8" and (rank == 2 or mode.startswith("nearest"))):
+        name = f"upsample_{'nearest' if mode.startswith('nearest') else mode}{rank}d_channels_last"
+        if mode in ("bicubic", "linear") or rank == 1:
+            name = f"compute_indices_weights_{ {'bicubic': 'cubic'}.get(mode, mode.partition('-')[0]) }"
+        raise unsupported(name, kind)
+
+
+def interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """``input`` (N, C, *space) resampled to ``size``, or to ``scale_factor`` times its size.
+
+    ``mode``: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``,
+    ``"lanczos"`` (4-d), ``"trilinear"`` (5-d) or ``"area"``. ``align_corners``: the middles of the corner elements fall
+    together, else their outer edges. ``antialias``: a wider filter where the image shrinks.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
+    """
+    if mode not in _ALIGNED and align_corners is not None and mode in ("nearest", "area", "nearest-exact"):
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    rank, align = input._array.ndim - 2, bool(align_corners)
+    out, scales = _sizes(input, size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in _SMOOTH and rank == 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if mode == "lanczos" and not antialias and rank == 2:
+        raise ValueError("Lanczos mode requires antialias=True")
+    if mode == "lanczos" and align:
+        raise ValueError("Lanczos mode does not support align_corners=True")
+    if mode == "area" and rank in (1, 2, 3):
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1](input, out)
+    if (mode, rank) not in _UPSAMPLE and not antialias:
+        _refuse_mode(mode, rank)
+    _check_resized(input, out)
+    _check_kind(input, mode, rank, antialias)
+    plan = tuple(
+        _taps(mode, antialias, n, o, s, align, rank)
+        for n, o, s in zip(input._array.shape[2:], out, scales, strict=True)
+    )
+    return (_SMOOTH[mode] if antialias else _UPSAMPLE[mode, rank])(input, plan)
+
+
+def _taps(
+    mode: str, antialias: bool, size: int, out: int, scale: float | None, align: bool, rank: int
+) -> interpolation.Taps:
+    if antialias:
+        return interpolation.smoothed(size, out, scale, align, mode)
+    if mode.startswith("nearest"):
+        return interpolation.nearest(size, out, scale, mode == "nearest-exact", rank == 2)
+    return (interpolation.cubic if mode == "bicubic" else interpolation.linear)(size, out, scale, align)
+
+
+def _refuse_mode(mode: str, rank: int) -> None:
+    wanted = {"linear": 1, "bilinear": 2, "trilinear": 3}.get(mode)
+    if rank in (1, 2, 3) and wanted is not None:
+        raise NotImplementedError(f"Got {rank + 2}D input, but {mode} mode needs {wanted + 2}D input")
+    raise NotImplementedError(
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {rank + 2}D) for the modes: {_MODES} (got {mode})"
+    )
+
+
+def _deprecated(name: str) -> None:
+    warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
+
+
+def upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
+    """An older name of :func:`interpolate`."""
+    _deprecated("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """:func:`interpolate` with the nearest elements."""
+    _deprecated("upsample_nearest")
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """:func:`interpolate` with straight lines, corners aligned."""
+    _deprecated("upsample_bilinear")
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+# -- Other places ----------------------------------------------------------------------------------------------------
+
+
+@op(function=False, method=False)
+def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
+    """``input`` at the places of ``grid_``, or a derivative of that by the places (see kernels/grid_sample.py)."""
+    return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
+
+
+@op(function=False, method=False)
+def grid_spread(
+    np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
+) -> Any:
+    """The adjoint of ``grid_read`` for its input."""
+    return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
+
+
+def _place_rule(F: Any, g: Any, image: Any, grid_: Any, how: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
+    """What the places get, of ``g`` at the places and ``image`` that is read there: one order more along each axis."""
+    parts = [
+        F.sum_dim(g * F.grid_read(image, grid_, *how, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
+        for d in range(len(orders))
+    ]
+    return F.stack(parts, -1)
+
+
+grid_read.derivative(
+    input=lambda F, g, grid_, input_shape, mode, padding, align, orders: F.grid_spread(
+        g, grid_, input_shape, mode, padding, align, orders
+    ),
+    grid_=lambda F, g, input, grid_, mode, padding, align, orders: _place_rule(
+        F, g, input, grid_, (mode, padding, align), orders
+    ),
+)
+grid_spread.derivative(
+    self=lambda F, g, grid_, mode, padding, align, orders: F.grid_read(g, grid_, mode, padding, align, orders),
+    grid_=lambda F, g, self, grid_, mode, padding, align, orders: _place_rule(
+        F, self, g, grid_, (mode, padding, align), orders
+    ),
+)
+
+
+def _sampling(rank: int) -> Any:
+    none = (0,) * rank
+
+    @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
+    def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
+        """``input`` at the places of ``grid_``."""
+        return grid_kernels.read(np, input, grid_, mode, padding, align, none)
+
+    sampled.derivative(
+        input=lambda F, g, grid_, input_shape, mode, padding, align: F.grid_spread(
+            g, grid_, input_shape, mode, padding, align, none
+        ),
+        grid_=lambda F, g, input, grid_, mode, padding, align: _place_rule(
+            F, g, input, grid_, (mode, padding, align), none
+        ),
+    )
+    return sampled
+
+
+_sampled = {rank: _sampling(rank) for rank in (2, 3)}
+
+
+def _check_grid(input: Tensor, places: Tensor, mode: int) -> None:
+    x, y = input._array, places._array
+    shapes = f"input with sizes {list(x.shape)} and grid with sizes {list(y.shape)}"
+    if x.ndim == 0 or y.ndim == 0 or x.shape[0] != y.shape[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
+    if y.shape[-1] != x.ndim - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {x.ndim - 2} in last dimension, but got grid with sizes "
+            f"{list(y.shape)}"
+        )
+    for dim in range(2, x.ndim):
+        if x.shape[dim] == 0:
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(x.shape)} with dimension {dim} being empty"
+            )
+    for rank in (2, 3):
+        if x.ndim == rank + 2 and y.ndim != rank + 2:
+            raise RuntimeError(
+                f"grid_sampler(): expected {rank + 2}D input and grid with same number of dimensions, but got {shapes}"
+            )
+    if x.ndim not in (4, 5):
+        raise RuntimeError(
+            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {shapes}"
+        )
+    if x.ndim == 5 and mode == grid_kernels.BICUBIC:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if x.dtype.kind not in "fV":
+        raise unsupported(f"grid_sampler_{x.ndim - 2}d_cpu{'_kernel_impl' if x.ndim == 4 else ''}", x.dtype)
+    if x.dtype != y.dtype:
+        names = scalar_name(dtypes.of(x.dtype)), scalar_name(dtypes.of(y.dtype))
+        raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
+
+
+@surface(method=False, aliases=("grid_sampler_2d", "grid_sampler_3d"))
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """:func:`torch.nn.functional.grid_sample` with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, …"""
+    _check_grid(input, grid, interpolation_mode)
+    return _sampled[input._array.ndim - 2](input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+_ALIGN_WARNING = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+    "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
+)
+
+
+def _aligned(align_corners: bool | None) -> bool:
+    if align_corners is None:
+        warn(_ALIGN_WARNING)
+    return bool(align_corners)
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """``input`` (N, C, *space) read at the places of ``grid`` (N, *out, axes), whose coordinates go from -1 to 1.
+
+    The last axis of the grid names the last dimension of space first. ``mode``: ``"bilinear"``, ``"nearest"`` or
+    ``"bicubic"``. ``padding_mode``, for places outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
+    ``align_corners``: -1 and 1 are the middles of the corner elements, else their outer edges.
+    """
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    numbers = ("bilinear", "nearest", "bicubic").index(mode), ("zeros", "border", "reflection").index(padding_mode)
+    return grid_sampler(input, grid, *numbers, _aligned(align_corners))
+
+
+def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
+    """The coordinates of all places, with a 1 at the end: (places, axes + 1)."""
+    axes = []
+    for n in size[2:]:
+        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
+        axes.append(line if align or n == 1 else line * ((n - 1) / n))
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([*mesh[::-1], np.ones(size[2:])], -1).reshape(-1, len(axes) + 1).astype(dtype)
+
+
+@op(name="affine_grid_block", backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True)
+def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
+    """The places to which affine maps take those of an image."""
+    wide = widened(theta)
+    if len(wide) != size[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {len(size) - 1}] but got: "
+            f"[{len(wide)}, {len(size) - 1}]."
+        )
+    made = np.matmul(_base_grid(np, size, align, wide.dtype), wide.swapaxes(1, 2))
+    return made.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype, copy=False)
+
+
+@op(function=False, method=False, linear=True)
+def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
+    """The adjoint of ``affine_grid_block``."""
+    wide = widened(self).reshape(size[0], -1, len(size) - 2)
+    return np.matmul(wide.swapaxes(1, 2), _base_grid(np, size, align, wide.dtype)).astype(self.dtype, copy=False)
+
+
+affine_grid_block.derivative(theta=lambda F, g, size, align: F.affine_grid_back(g, size, align))
+affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g, size, align))
+
+
+@surface(method=False)
+def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """:func:`torch.nn.functional.affine_grid` without its checks."""
+    return affine_grid_block(theta, tuple(size), align_corners)
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """A grid for :func:`grid_sample` of affine maps ``theta``: (N, 2, 3) for images, (N, 3, 4) for volumes.
+
+    ``size``: the size of the images to be read, (N, C, H, W) or (N, C, D, H, W).
+    """
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    rank = len(size) - 2
+    if rank not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{_shown(size)}."
+        )
+    if theta._array.ndim != 3 or theta._array.shape[1:] != (rank, rank + 1):
+        raise ValueError(
+            f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {_shown(size)}. Got "
+            f"{theta.shape}."
+        )
+    align = _aligned(align_corners)
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {_shown(size)}")
+    return affine_grid_generator(theta, size, align)
+
+
+def _shown(size: Sequence[int]) -> str:
+    return str(size)
+
+
+# -- Channels and places exchanged -----------------------------------------------------------------------------------
+
+
+@op(name="pixel_shuffle", backward="PixelShuffleBackward0", method=False, linear=True)
+def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
+    """Channels laid out as pixels: (…, C * r * r, H, W) becomes (…, C, H * r, W * r)."""
+    r = upscale_factor
+    _check_shuffle("pixel_shuffle", "upscale_factor", self.ndim, r)
+    *lead, channels, height, width = self.shape
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    n = len(lead)
+    split = self.reshape(*lead, channels // (r * r), r, r, height, width)
+    turned = split.transpose(*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return laid_as(np, _copied(np, turned, (*lead, channels // (r * r), height * r, width * r)), self)
+
+
+@op(name="pixel_unshuffle", backward="PixelUnshuffleBackward0", method=False, linear=True)
+def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
+    """Pixels laid out as channels: (…, C, H * r, W * r) becomes (…, C * r * r, H, W)."""
+    r = downscale_factor
+    if self.ndim < 3:
+        _check_shuffle("pixel_unshuffle", "downscale_factor", self.ndim, 1)
+    _check_shuffle("pixel_unshuffle", "downscale_factor", self.ndim, r)
+    *lead, channels, height, width = self.shape
+    for name, at, size in (("height", -2, height), ("width", -1, width)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not "
+                f"divisible by {r}"
+            )
+    n = len(lead)
+    split = self.reshape(*lead, channels, height // r, r, width // r, r)
+    turned = split.transpose(*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return laid_as(np, _copied(np, turned, (*lead, channels * r * r, height // r, width // r)), self)
+
+
+def _copied(np: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """``x`` of another shape in memory of its own."""
+    return np.ascontiguousarray(x).reshape(shape) if not x.flags.c_contiguous else x.copy().reshape(shape)
+
+
+def _check_shuffle(name: str, parameter: str, ndim: int, factor: int) -> None:
+    if ndim < 3:
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {ndim} dimension(s)"
+        )
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {parameter}, but got {factor}")
+
+
+pixel_shuffle.derivative(self=lambda F, g, upscale_factor: F.pixel_unshuffle(g, upscale_factor))
+pixel_unshuffle.derivative(self=lambda F, g, downscale_factor: F.pixel_shuffle(g, downscale_factor))
+
+
+def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
+    if self.ndim < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    channels = self.shape[1]
+    if channels % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
+    split = self.reshape(self.shape[0], groups, channels // groups, *self.shape[2:])
+    return laid_as(np, _copied(np, split.swapaxes(1, 2), self.shape), self)
+
+
+@op(name="channel_shuffle", backward="ChannelShuffleBackward0", method=False, linear=True)
+def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
+    """Channels in ``groups``, the first of each group first: (N, g * n, *space) with ``n`` and ``g`` exchanged."""
+    return _channel_shuffled(np, self, groups)
+
+
+@op(name="native_channel_shuffle", method=False, linear=True)
+def native_channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
+    """:func:`channel_shuffle` by its older name."""
+    return _channel_shuffled(np, self, groups)
+
+
+for _shuffle in (channel_shuffle, native_channel_shuffle):
+    _shuffle.derivative(self=lambda F, g, self_shape, groups: F.channel_shuffle(g, max(self_shape[1] // groups, 1)))
+
+
+# -- Windows as columns ----------------------------------------------------------------------------------------------
+
+
+@op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
+def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
+    """The windows of images as columns."""
+    return convolution.unfolded(np, self, kernel, stride, padding, dilation, places)
+
+
+@op(name="col2im", backward="Col2ImBackward0", function=False, method=False, linear=True)
+def col2im(
+    np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
+) -> Any:
+    """Columns added up where their windows stood."""
+    return convolution.folded(np, self, space, kernel, stride, padding, dilation, places)
+
+
+im2col.derivative(
+    self=lambda F, g, self_shape, kernel, stride, padding, dilation, places: F.col2im(
+        g, self_shape[-2:], kernel, stride, padding, dilation, places
+    )
+)
+col2im.derivative(
+    self=lambda F, g, kernel, stride, padding, dilation, places: F.im2col(g, kernel, stride, padding, dilation, places)
+)
+
+
+def _pair(what: str, value: Any) -> tuple[int, int]:
+    given = (value,) * 2 if isinstance(value, int) else tuple(value) * (2 if len(value) == 1 else 1)
+    if len(given) != 2:
+        raise RuntimeError(f"It is expected {what} equals to 2, but got size {len(given)}")
+    return given
+
+
+def _columns_of(space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
+    """How many windows fit in each dimension."""
+    for what, short, values, least in (
+        ("kernel size", "kernel", kernel, 1), ("dilation", "dilation", dilation, 1), ("padding", "pad", padding, 0),
+        ("stride", "stride", stride, 1),
+    ):  # fmt: skip
+        if min(values) < least:
+            wanted = "greater than zero" if least else "non-negative"
+            raise RuntimeError(
+                f"{what} should be {wanted}, but got {short}_height: {values[0]} {short}_width: {values[1]}"
+            )
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True)
+    )
+
+
+def _check_columns(name: str, x: Tensor) -> None:
+    kind = str(x._array.dtype)
+    if kind not in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "bool"):
+        raise unsupported(name, x._array.dtype)
+
+
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of images as columns: (N, C, H, W) becomes (N, C * kernel, places); a batch dimension may be missing."""
+    kernel, steps = _pair("kernel_size", kernel_size), _pair("stride", stride)
+    pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
+    shape = input._array.shape
+    if len(shape) < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-{len(shape)}, {len(shape) - 1}], but got {2})"
+        )
+    out = _columns_of(shape[-2:], kernel, steps, pads, spaced)
+    if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3 :]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+            f"but got: {list(shape)}"
+        )
+    if min(out) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={spaced}, padding={pads}, "
+            f"calculated shape of the array of sliding blocks as {out}, but its components must be at least one."
+        )
+    _check_columns("im2col_out_cpu", input)
+    return im2col(input, kernel, steps, pads, spaced, out)
+
+
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """The adjoint of :func:`unfold`: columns (N, C * kernel, places) added up to images (N, C, *output_size)."""
+    space, kernel, steps = _pair("output_size", output_size), _pair("kernel_size", kernel_size), _pair("stride", stride)
+    pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
+    shape = input._array.shape
+    out = _columns_of(space, kernel, steps, pads, spaced)
+    if len(shape) not in (2, 3) or 0 in shape[len(shape) - 2 :]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+            f"but got: {list(shape)}"
+        )
+    rows, columns = shape[-2:]
+    if rows % math.prod(kernel):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={rows} and kernel_size={kernel}."
+        )
+    if columns != math.prod(out) or min(out) < 1:
+        raise RuntimeError(
+            f"Given output_size={space}, kernel_size={kernel}, dilation={spaced}, padding={pads}, stride={steps}, expected "
+            f"size of input's dimension 2 to match the calculated number of sliding blocks {out[0]} * {out[1]} = "
+            f"{math.prod(out)}, but got input.size(2)={columns}."
+        )
+    _check_columns("col2im_out_cpu", input)
+    return col2im(input, space, kernel, steps, pads, spaced, out)

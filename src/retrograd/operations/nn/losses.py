@@ -1,0 +1,814 @@
+"""Losses element by element and their reductions; the everyday ones have kernels of their own for their gradients.
+
+Losses that choose by class are in ``operations/nn/class_losses.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
+from ...core.grad_mode import no_grad
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, surface
+from ...dispatch.generic_path import check_cast
+from ...dispatch.promotion import common_dtype
+from ...dispatch.transform_tensor import batched
+from ...kernels.numba_dispatch import LARGE, looped
+from ...kernels.reductions import MOST, total
+from ...runtime.user_frame import warn
+from ..creation.factory import ones_like, zeros_like
+from ..elementwise.arithmetic import abs as absolute
+from ..elementwise.comparison import eq, ne
+from ..elementwise.elementary import exp, log
+from ..elementwise.rounding import clamp_min, minimum
+from ..elementwise.special import xlogy
+from ..reductions.sums import mean, norm, sum
+from ..shape.join import where_
+from ..shape.views import broadcast_tensors, unsqueeze
+from .activation import logsigmoid
+
+#: How losses are reduced; PyTorch's own functions take the number.
+REDUCTIONS = ("none", "mean", "sum")
+
+# -- Reductions ------------------------------------------------------------------------------------------------------
+
+
+def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction asked for, by name or by the two older arguments (with PyTorch's warning)."""
+    if reduction == "mean" and size_average is None and reduce is None:
+        return reduction
+    if size_average is not None or reduce is not None:
+        average, reduced_ = size_average is not False, reduce is not False
+        reduction = "none" if not reduced_ else "mean" if average else "sum"
+        warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+        )
+    if reduction == "elementwise_mean":
+        warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
+        return "mean"
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def reduced(each: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of all losses, or the losses themselves."""
+    if reduction == "none":
+        return each
+    return mean(each) if reduction == "mean" else sum(each)
+
+
+def _total(np: Any, each: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return each
+    found = total(np, each)
+    return found / each.dtype.type(each.size) if reduction == "mean" else found
+
+
+def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
+    """``slope`` (which is overwritten) times the gradient of each loss."""
+    if reduction == "mean":
+        kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
+        grad = grad / kind(slope.size or 1)
+    slope *= grad
+    return slope
+
+
+def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
+    """The gradient of a loss that is reduced, by a compiled loop; None if there is none for such arrays."""
+    if reduction == "none" or len(grad.shape):
+        return None
+    scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
+    return looped(name, x, y, numbers=(*parameter, scale))
+
+
+def _reduce(F: Any, each: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return each
+    return F.mean_all(each) if reduction == "mean" else F.sum_all(each)
+
+
+def _share(F: Any, g: Any, shape: tuple[int, ...], reduction: str) -> Any:
+    return g / (math.prod(shape) or 1) if reduction == "mean" else g
+
+
+def _loss(backward: str | None = None, **options: Any) -> Any:
+    return op(function=False, method=False, opmath=True, backward=backward, **options)
+
+
+#: What needs no further checks, and is the most common.
+_PLAIN = (
+    "FLOATS and self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
+    "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
+)  # fmt: skip
+
+
+def _floats(name: str, *operands: Any) -> None:
+    for each in operands:
+        if each.dtype.kind in "biuc":
+            raise unsupported(name, each.dtype)
+
+
+def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
+    """Rules for the gradient kernel of a loss of ``self - target`` (or that treats the target as a constant).
+
+    ``slope`` and ``bend`` are the first and second derivative of one loss: functions of F, self, target, parameter.
+    """
+
+    def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
+        return _reduce(F, g * slope(F, self, target, parameter), reduction)
+
+    def for_self(
+        F: Any, g: Any, grad_output: Any, self: Any, target: Any, out_shape: Any, reduction: str, parameter: float
+    ) -> Any:
+        return _share(F, g * grad_output, out_shape, reduction) * bend(F, self, target, parameter)
+
+    def for_target(
+        F: Any, g: Any, grad_output: Any, self: Any, target: Any, out_shape: Any, reduction: str, parameter: float
+    ) -> Any:
+        return -for_self(F, g, grad_output, self, target, out_shape, reduction, parameter)
+
+    backward.derivative(grad_output=for_grad, self=for_self, **({"target": for_target} if symmetric else {}))
+
+
+def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
+    """The rules of a loss, by the kernel named ``backward``."""
+
+    def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
+        return getattr(F, backward)(g, self, target, reduction, parameter)
+
+    def for_target(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
+        return -getattr(F, backward)(g, self, target, reduction, parameter)
+
+    forward.derivative(self=for_self, **({"target": for_target} if symmetric else {}))
+
+
+# -- Squares, absolute differences and what is between ----------------------------------------------------------------
+
+
+@_loss("MseLossBackward0", inline=_PLAIN)
+def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """Squares of differences, their mean or their sum."""
+    _floats("mse_cpu", self, target)
+    if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
+        return _total(np, large, reduction)
+    gap = np.subtract(self, target)
+    return _total(np, np.multiply(gap, gap), reduction)
+
+
+@_loss()
+def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """The gradient of mse_loss."""
+    if (
+        self.size >= LARGE
+        and (large := _large_slope("scaled_gap", self, target, 2, grad_output, reduction)) is not None
+    ):
+        return large
+    return _spread(np, 2 * np.subtract(self, target), grad_output, reduction)
+
+
+_first_order(mse_loss_block, "mse_loss_backward", True)
+_second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
+
+
+@_loss("SmoothL1LossBackward0", inline=_PLAIN)
+def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
+    _floats("smooth_l1_cpu", self, target)
+    if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
+        return _total(np, large, reduction)
+    size = np.absolute(self - target)
+    each = np.where(size < parameter, 0.5 * size * size / parameter, size - 0.5 * parameter)
+    return _total(np, each, reduction)
+
+
+@_loss()
+def smooth_l1_loss_backward(
+    np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
+) -> Any:
+    """The gradient of smooth_l1_loss."""
+    if self.size >= LARGE:
+        found = _large_slope("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
+        if found is not None:
+            return found
+    return _spread(np, np.minimum(np.maximum((self - target) / parameter, -1), 1), grad_output, reduction)
+
+
+_first_order(smooth_l1_loss_block, "smooth_l1_loss_backward", True)
+_second_order(
+    smooth_l1_loss_backward,
+    lambda F, self, target, parameter: F.clamp_scalar((self - target) / parameter, -1, 1),
+    lambda F, self, target, parameter: F.same_kind(F.abs(self - target) < parameter, self) / parameter,
+    True,
+)
+
+
+@_loss("HuberLossBackward0")
+def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """Half the squares of small differences, ``parameter`` times the absolute values of large ones less half of it."""
+    _floats("huber_cpu", self, target)
+    size = np.absolute(self - target)
+    each = np.where(size <= parameter, 0.5 * size * size, parameter * (size - 0.5 * parameter))
+    return _total(np, each, reduction)
+
+
+@_loss()
+def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """The gradient of huber_loss."""
+    return _spread(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
+
+
+_first_order(huber_loss_block, "huber_loss_backward", True)
+_second_order(
+    huber_loss_backward,
+    lambda F, self, target, parameter: F.clamp_scalar(self - target, -parameter, parameter),
+    lambda F, self, target, parameter: F.same_kind(F.abs(self - target) < parameter, self),
+    True,
+)
+
+
+@op(function=False, method=False)
+def same_kind(np: Any, self: Any, like: Any, /) -> Any:
+    """``self``, booleans, as 0 and 1 in the dtype of ``like``."""
+    return self.astype(like.dtype)
+
+
+same_kind.derivative(self=lambda F, g: None, like=lambda F, g: None)
+
+
+@_loss("SoftMarginLossBackward0")
+def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
+    """``log(1 + exp(-target * x))``, their mean or their sum."""
+    each = np.exp(self * -target)
+    return _total(np, np.log1p(each, out=each if each.ndim else None), reduction)
+
+
+@_loss()
+def soft_margin_loss_backward(
+    np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
+) -> Any:
+    """The gradient of soft_margin_loss."""
+    return _spread(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
+
+
+_first_order(soft_margin_loss_block, "soft_margin_loss_backward", False)
+_second_order(
+    soft_margin_loss_backward,
+    lambda F, self, target, _: -target * F.sigmoid(-self * target),
+    lambda F, self, target, _: F.sigmoid_backward(target * target, F.sigmoid(self * target)),
+    False,
+)
+
+
+def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one shape, with PyTorch's warning if they are not."""
+    if input._array.shape == target._array.shape:
+        return input, target
+    warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+    )
+    x, y = broadcast_tensors(input, target)
+    return x, y
+
+
+def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
+    """Both in the dtype in which they are calculated together, which the dtype of the ``result`` must be able to hold."""
+    if x.dtype is y.dtype:
+        return x, y
+    common = common_dtype((x, y))
+    if result is not None:
+        check_cast(common, result)
+    return x.to(common), y.to(common)
+
+
+def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
+    """Losses times ``weight``; the mean is divided by the sum of weights if ``by_weight``."""
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    found = each * weight
+    if reduction == "mean" and by_weight:
+        return sum(found) / sum(weight)
+    return reduced(found, reduction)
+
+
+@surface(function=False, method=False, quick=mse_loss_block, guard="inline", parameter=0.0)
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of the squares of the differences (``reduction``: mean, sum or none), weighted if ``weight`` is given.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    how = chosen(size_average, reduce, reduction)
+    x, y = _alike(*_pair(input, target))
+    if weight is None:
+        found: Tensor = mse_loss_block(x, y, how, 0.0)
+        return found
+    return _weighted((x - y) ** 2, weight, input, how)
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of the absolute differences (``reduction``: mean, sum or none), weighted if ``weight`` is given."""
+    how = chosen(size_average, reduce, reduction)
+    x, y = _pair(input, target)
+    each = absolute(x - y)
+    return reduced(each, how) if weight is None else _weighted(each, weight, input, how)
+
+
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """Squares for differences below ``beta``, absolute values above, joined smoothly (arXiv 1504.08083)."""
+    how = chosen(size_average, reduce, reduction)
+    x, y = _alike(*_pair(input, target))
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return reduced(absolute(x - y), how)
+    found: Tensor = smooth_l1_loss_block(x, y, how, float(beta))
+    return found
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """Half the squares of differences up to ``delta``, ``delta`` times the absolute values (less half) beyond."""
+    how = chosen(None, None, reduction)
+    x, y = _pair(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    found: Tensor = huber_loss_block(*_alike(x, y, x.dtype), how if weight is None else "none", float(delta))
+    found = found.to(input.dtype)
+    return found if weight is None else _weighted(found, weight, input, how, by_weight=False)
+
+
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
+    """``log(1 + exp(-target * input))`` for targets 1 and -1."""
+    how = chosen(size_average, reduce, reduction)
+    if input.dtype.category < FLOATING:
+        check_cast(float32, input.dtype)
+    found: Tensor = soft_margin_loss_block(*_alike(input, target, input.dtype), how, 0.0)
+    return found.to(input.dtype)
+
+
+# -- Cross entropy of two classes ------------------------------------------------------------------------------------
+
+
+def _clipped_log(np: Any, x: Any) -> Any:
+    return np.maximum(np.log(x), -100)  # as PyTorch, so that a sure mistake costs a finite amount
+
+
+@_loss("BinaryCrossEntropyBackward0")
+def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, reduction: str) -> Any:
+    """``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight``."""
+    _floats("binary_cross_entropy", self)
+    if self.size and not (self.min() >= 0 and self.max() <= 1):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    each = (target - 1) * np.maximum(np.log1p(-self), -100) - target * _clipped_log(np, self)
+    return _total(np, each if weight is None else each * weight, reduction)
+
+
+@_loss()
+def binary_cross_entropy_backward(
+    np: Any, grad_output: Any, self: Any, target: Any, weight: Any, /, reduction: str
+) -> Any:
+    """The gradient of binary_cross_entropy."""
+    slope = np.subtract(self, target)
+    slope /= np.maximum((1 - self) * self, 1e-12)
+    return _spread(np, slope if weight is None else slope * weight, grad_output, reduction)
+
+
+def _times(x: Any, weight: Any) -> Any:
+    return x if weight is None else x * weight
+
+
+def _bce_target(F: Any, g: Any, self: Any, weight: Any, self_shape: Any, reduction: str) -> Any:
+    slope = F.log1p(-self) - F.log(self)
+    return _share(F, g, self_shape, reduction) * _times(slope, weight)
+
+
+binary_cross_entropy_block.derivative(
+    self=lambda F, g, self, target, weight, reduction: F.binary_cross_entropy_backward(
+        g, self, target, weight, reduction
+    ),
+    target=_bce_target,
+)
+
+
+def _bce_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
+    slope = (self - target) / F.clamp_scalar((1 - self) * self, 1e-12, None)
+    return _reduce(F, _times(g * slope, weight), reduction)
+
+
+def _bce_bend(
+    F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, out_shape: Any, reduction: str
+) -> Any:
+    spread = F.clamp_scalar((1 - self) * self, 1e-12, None)
+    bend = (spread - (self - target) * (1 - 2 * self)) / (spread * spread)
+    return _times(_share(F, g * grad_output, out_shape, reduction) * bend, weight)
+
+
+def _bce_mixed(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str) -> Any:
+    slope = -1 / F.clamp_scalar((1 - self) * self, 1e-12, None)
+    return _times(_share(F, g * grad_output, out_shape, reduction) * slope, weight)
+
+
+binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, target=_bce_mixed)
+
+
+@_loss(
+    "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
+    inline=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
+            "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
+)  # fmt: skip
+def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
+    """Binary cross entropy of sigmoid(x), without overflow."""
+    _floats("log_sigmoid_cpu", self)
+    if self.size >= LARGE and weight is None and pos_weight is None:
+        large = looped("logit_loss", self, target)
+        if large is not None:
+            return _total(np, large, reduction)
+    softplus = np.log1p(
+        np.exp(np.negative(np.absolute(self)))
+    )  # log(1 + exp(-x)) with the part that may overflow taken out
+    softplus += np.maximum(-self, 0)
+    if pos_weight is not None:
+        softplus *= 1 + (pos_weight - 1) * target
+    each = (1 - target) * self
+    each += softplus
+    return _total(np, each if weight is None else each * weight, reduction)
+
+
+@_loss()
+def bce_with_logits_backward(
+    np: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str
+) -> Any:
+    """The gradient of binary_cross_entropy_with_logits."""
+    if self.size >= LARGE and weight is None and pos_weight is None:
+        large = _large_slope("logit_loss_backward", self, target, 1, grad_output, reduction)
+        if large is not None:
+            return large
+    slope = 1 / (1 + np.exp(-self))
+    if pos_weight is None:
+        slope -= target
+    else:
+        hit = pos_weight * target
+        slope = slope * (hit + (1 - target)) - hit
+    return _spread(np, slope if weight is None else slope * weight, grad_output, reduction)
+
+
+def _logits_slope(F: Any, self: Any, target: Any, pos_weight: Any) -> Any:
+    share = F.sigmoid(self)
+    if pos_weight is None:
+        return share - target
+    return share * (pos_weight * target + (1 - target)) - pos_weight * target
+
+
+def _logits_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+    return _reduce(F, _times(g * _logits_slope(F, self, target, pos_weight), weight), reduction)
+
+
+def _logits_bend(
+    F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, out_shape: Any,
+    reduction: str,
+) -> Any:  # fmt: skip
+    bend = F.sigmoid_backward(_share(F, g * grad_output, out_shape, reduction), F.sigmoid(self))
+    return _times(bend if pos_weight is None else bend * (pos_weight * target + (1 - target)), weight)
+
+
+def _logits_mixed(
+    F: Any, g: Any, grad_output: Any, self: Any, weight: Any, pos_weight: Any, out_shape: Any, reduction: str
+) -> Any:
+    spread = _share(F, g * grad_output, out_shape, reduction)
+    slope = -spread if pos_weight is None else spread * (F.sigmoid(self) * (pos_weight - 1) - pos_weight)
+    return _times(slope, weight)
+
+
+def _logits_target(F: Any, g: Any, self: Any, weight: Any, pos_weight: Any, self_shape: Any, reduction: str) -> Any:
+    slope = -self if pos_weight is None else F.logsigmoid(-self) - pos_weight * F.logsigmoid(self)
+    return _times(_share(F, g, self_shape, reduction) * slope, weight)
+
+
+bce_with_logits_backward.derivative(grad_output=_logits_grad, self=_logits_bend, target=_logits_mixed)
+bce_with_logits_block.derivative(
+    self=lambda F, g, self, target, weight, pos_weight, reduction: F.bce_with_logits_backward(
+        g, self, target, weight, pos_weight, reduction
+    ),
+    target=_logits_target,
+)
+
+
+def _constant(name: str, **given: Tensor | None) -> None:
+    for argument, each in given.items():
+        if each is not None and each.requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot "
+                "have requires_grad True."
+            )
+
+
+def _check_broadcast(shape: Sequence[int], target: Sequence[int]) -> None:
+    for back in range(1, min(len(shape), len(target)) + 1):
+        if shape[-back] not in (1, target[-back]):
+            raise RuntimeError(
+                f"Attempting to broadcast a dimension of length {shape[-back]} at {-back}! Mismatching argument at index 1 "
+                f"had torch.Size({list(shape)}); but expected shape should be broadcastable to {list(target)}"
+            )
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """Cross entropy of probabilities ``input`` with ``target``, both between 0 and 1, element by element."""
+    how = chosen(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if target.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(of(input._array.dtype))}"
+        )
+    _constant("binary_cross_entropy", weight=weight)
+    if weight is not None:
+        _check_broadcast(weight.shape, input.shape)
+    found: Tensor = binary_cross_entropy_block(input, target, weight, how)
+    return found
+
+
+@surface(
+    function=False, method=False, quick=bce_with_logits_block, guard="inline",
+    operands=("input", "target", "weight", "pos_weight"),
+)  # fmt: skip
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """:func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies what targets of 1 cost."""
+    how = chosen(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    x, y = _alike(input, target, target.dtype) if input.is_floating_point() else (input, target)
+    found: Tensor = bce_with_logits_block(x, y, weight, pos_weight, how)
+    return found.to(target.dtype)
+
+
+@surface(method=False, name="binary_cross_entropy_with_logits")
+def _with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
+) -> Tensor:
+    """Binary cross entropy of ``sigmoid(input)``; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    found: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
+    return found
+
+
+# -- Written in terms of other operations ----------------------------------------------------------------------------
+
+
+def _divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
+    for each in (input, target):
+        if each.is_complex():
+            raise RuntimeError("kl_div: Complex inputs not supported.")
+        if not each.is_floating_point():
+            raise RuntimeError("kl_div: Integral inputs not supported.")
+    if log_target:
+        return exp(target) * (target - input)
+    return xlogy(target, target) - target * input
+
+
+def kl_div(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
+) -> Tensor:  # fmt: skip
+    """Kullback-Leibler divergence: ``target * (log(target) - input)``, ``input`` being logarithms of probabilities.
+
+    ``reduction="batchmean"`` divides the sum by the size of the first dimension, which is the mathematical definition.
+    """
+    legacy = size_average is not None or reduce is not None
+    if reduction == "mean" and not legacy:
+        warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
+            "same as 'batchmean' in the next major release.",
+        )
+    batch = reduction == "batchmean" and not legacy
+    how = "sum" if batch else chosen(size_average, reduce, reduction)
+    found = reduced(_divergence(input, target, log_target), how)
+    return found / input.size()[0] if batch and input.ndim else found
+
+
+@surface(method=False, name="kl_div")
+def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
+    """Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
+
+
+def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Also make a loss a function of ``torch``, where ``reduction`` is a number and stands last."""
+
+    def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def by_number(*args: Any, **kwargs: Any) -> Tensor:
+            given = {**defaults, "reduction": 0, **dict(zip([*defaults, "reduction"], args, strict=False)), **kwargs}
+            missing = [key for key, value in given.items() if value is REQUIRED]
+            if missing:
+                raise TypeError(
+                    f"{name}() missing {len(missing)} required positional arguments: "
+                    + ", ".join(f'"{key}"' for key in missing)
+                )
+            number = given.pop("reduction")
+            return each(**given, reduction=REDUCTIONS[number])
+
+        by_number.__name__ = by_number.__qualname__ = name
+        by_number.__doc__ = f"See ``nn.functional.{name}``; ``reduction``: 0 none, 1 mean, 2 sum."
+        surface(method=False, name=name)(by_number)
+        return each
+
+    return declare
+
+
+REQUIRED = object()
+
+
+@_by_number("cosine_embedding_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1; cos of the last dimension's angle."""
+    how = chosen(size_average, reduce, reduction)
+    if target.ndim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.ndim and (input1.ndim, input2.ndim) != (2, 2):
+        raise RuntimeError(
+            f"1D target tensor expects 2D input tensors, but found inputs with sizes {list(input1.shape)} and "
+            f"{list(input2.shape)}."
+        )
+    if not target.ndim and (input1.ndim, input2.ndim) != (1, 1):
+        raise RuntimeError(
+            f"0D target tensor expects 1D input tensors, but found inputs with sizes {list(input1.shape)} and "
+            f"{list(input2.shape)}."
+        )
+    dot = sum(input1 * input2, -1)
+    lengths = (sum(input1 * input1, -1) + 1e-12) * (sum(input2 * input2, -1) + 1e-12)
+    cos = dot / lengths.sqrt()
+    zero = zeros_like(cos)
+    alike = where_(eq(target, 1), 1 - cos, zero)
+    return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), how)
+
+
+@_by_number("hinge_embedding_loss", {"input": REQUIRED, "target": REQUIRED, "margin": 1.0})
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1."""
+    how = chosen(size_average, reduce, reduction)
+    zero = zeros_like(input)
+    apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
+    return reduced(apart + where_(ne(target, -1), input, zero), how)
+
+
+@_by_number("margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """``max(0, margin - target * (input1 - input2))``: ``target`` 1 wants ``input1`` the larger, -1 ``input2``."""
+    how = chosen(size_average, reduce, reduction)
+    if input1.ndim != input2.ndim or input1.ndim != target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+            f"{input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced(clamp_min(-target * (input1 - input2) + margin, 0), how)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+) -> Tensor:
+    """The negative logarithm of a normal density of mean ``input`` and variance ``var`` (at least ``eps``) at ``target``."""
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * ones_like(input)
+    elif batched((var,)) is None and bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = unsqueeze(var, -1)
+        elif input.ndim != var.ndim or any(b not in (a, 1) for a, b in zip(input.shape, var.shape, strict=True)):
+            raise ValueError("var is of incorrect size")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid")
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
+    each = 0.5 * (log(var) + (input - target) ** 2 / var)
+    return reduced(each + 0.5 * math.log(2 * math.pi) if full else each, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+    eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The negative logarithm of a Poisson probability of ``target`` with mean ``exp(input)`` (or ``input``).
+
+    ``full``: with Stirling's formula for the part that does not depend on ``input``.
+    """
+    how = chosen(size_average, reduce, reduction)
+    each = exp(input) - target * input if log_input else input - target * log(input + eps)
+    if full:
+        stirling = target * log(target) - target + 0.5 * log(2 * math.pi * target)
+        each = each + stirling.masked_fill(target <= 1, 0)
+    return reduced(each, how)
+
+
+@surface(method=False, name="poisson_nll_loss")
+def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    """See ``nn.functional.poisson_nll_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
+    return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """Binary cross entropy of ``sigmoid(input)``, its mean over the last dimension (the classes)."""
+    if size_average is not None or reduce is not None:
+        reduction = chosen(size_average, reduce, reduction)
+    each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        each = each * weight
+    each = sum(each, input.ndim - 1) / input.size(input.ndim - 1)
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid")
+    return reduced(each, reduction)
+
+
+# -- Triplets --------------------------------------------------------------------------------------------------------
+
+
+def _distance(a: Tensor, b: Tensor, p: float, eps: float) -> Tensor:
+    return norm(a - b + eps, p, -1)
+
+
+def _triplet(
+    distance: Callable[[Tensor, Tensor], Tensor], anchor: Tensor, positive: Tensor, negative: Tensor, margin: float,
+    swap: bool, reduction: str,
+) -> Tensor:  # fmt: skip
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduced(clamp_min(margin + near - far, 0), reduction)
+
+
+@_by_number(
+    "triplet_margin_loss",
+    {"anchor": REQUIRED, "positive": REQUIRED, "negative": REQUIRED, "margin": 1.0, "p": 2.0, "eps": 1e-06,
+     "swap": False},
+)  # fmt: skip
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06,
+    swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """``max(0, margin + |anchor - positive| - |anchor - negative|)`` with p-norms over the last dimension.
+
+    ``swap``: the negative's distance is the smaller of those to anchor and positive.
+    """
+    how = chosen(size_average, reduce, reduction)
+    return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, how)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """:func:`triplet_margin_loss` with a distance of one's own."""
+    how = chosen(None, None, reduction)
+    measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
+    return _triplet(measure, anchor, positive, negative, margin, swap, how)

@@ -1,0 +1,613 @@
+"""Normalisation: by batch, layer, group and instance, by root mean square, by neighbouring channels, by norm.
+
+Batch, layer and group normalisation are one calculation in three layouts: the input reshaped so that mean and variance
+are over some axes, and the weight reshaped so that it broadcasts.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy
+
+from ...core.devices import module_of
+from ...core.dtypes import SHORT, finfo, of, scalar_name, unsupported
+from ...core.grad_mode import recording
+from ...core.tensor import Tensor, wrap
+from ...core.views import bump
+from ...dispatch.declare import op, surface
+from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.promotion import PLAIN
+from ...dispatch.transform_tensor import batched, runs
+from ...kernels import normalization, normalization_numba, small_arrays
+from ...kernels.half_precision import widened
+from ...kernels.numba_dispatch import LARGE
+from ..elementwise.arithmetic import div_true
+from ..elementwise.elementary import pow as power
+from ..elementwise.elementary import rsqrt
+from ..elementwise.rounding import clamp_min
+from ..reductions.sums import mean as mean_of
+from ..reductions.sums import vector_norm
+from ..shape.join import cat
+from ..shape.views import expand_as, reshape
+
+
+class Layout(NamedTuple):
+    """How an input is seen: its ``shape``, the ``axes`` over which it is normalised, and the shape of the weight."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    weight: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def _layer_layout(shape: tuple[int, ...], last: tuple[int, ...]) -> Layout:
+    width = math.prod(last)
+    rows = math.prod(shape[: len(shape) - len(last)])
+    return Layout((rows, width), (1,), (1, width))
+
+
+@lru_cache(maxsize=64)
+def _batch_layout(shape: tuple[int, ...]) -> Layout:
+    channels = shape[1]
+    return Layout((shape[0], channels, math.prod(shape[2:])), (0, 2), (1, channels, 1))
+
+
+@lru_cache(maxsize=64)
+def _group_layout(shape: tuple[int, ...], groups: int) -> Layout:
+    width = shape[1] // groups
+    return Layout((shape[0], groups, width, math.prod(shape[2:])), (2, 3), (1, groups, width, 1))
+
+
+def _floats(name: str, x: Any) -> None:
+    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
+        raise unsupported(name, x.dtype)
+
+
+def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
+    if weight is not None:
+        flat *= weight.reshape(layout.weight)
+    if bias is not None:
+        flat += bias.reshape(layout.weight)
+    return flat
+
+
+def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
+    """The result in the layout, mean, variance and 1 / standard deviation."""
+    seen = x if x.shape == layout.shape else x.reshape(layout.shape)
+    if (
+        x.size <= small_arrays.MANY
+        and (small := small_arrays.standardised(seen, weight, bias, layout, eps)) is not None
+    ):
+        return small
+    if x.size >= LARGE and layout.axes[0]:
+        by = normalization_numba.by_layer if len(layout.shape) == 2 else normalization_numba.by_group
+        found = by(seen, weight, bias, eps)
+        if found is not None:
+            return found
+    mean, variance = normalization.moments(np, seen, layout.axes)
+    rstd = 1 / np.sqrt(variance + eps)
+    if x.size >= LARGE:
+        affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
+        out = normalization_numba.scaled(seen, mean, rstd, *affine)
+        if out is not None:
+            return out, mean, variance, rstd
+    return _affine(np, normalization.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
+
+
+# -- Gradients -------------------------------------------------------------------------------------------------------
+
+
+def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
+    """Input and its moments in the layout; moments kept as short floats are calculated anew."""
+    short = x.dtype in SHORT and eps is not None
+    x, mean, rstd = widened(x, mean, rstd)
+    x = x.reshape(layout.shape)
+    if short:
+        mean, variance = normalization.moments(np, x, layout.axes)
+        return x, mean, 1 / np.sqrt(variance + eps)
+    kept = tuple(1 if axis in layout.axes else size for axis, size in enumerate(layout.shape))
+    return x, mean.reshape(kept), rstd.reshape(kept)
+
+
+@op(function=False, method=False, opmath=True)
+def norm_backward(
+    np: Any, grad_output: Any, self: Any, weight: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float
+) -> Any:
+    """The gradient of a normalisation for its input."""
+    x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
+    grad_output, weight = widened(grad_output, weight)
+    weight = None if weight is None else weight.reshape(layout.weight)
+    grad = grad_output.reshape(layout.shape)
+    return normalization.input_gradient(np, grad, weight, x, mean, rstd, layout.axes).reshape(self.shape)
+
+
+@op(function=False, method=False, opmath=True)
+def norm_weight_backward(
+    np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
+) -> Any:
+    """The gradient of a normalisation for its weight; ``eps=None``: mean and rstd are constants."""
+    x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
+    grad = widened(grad_output)[0].reshape(layout.shape)
+    return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
+
+
+def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
+    """``(x - mean) * rstd`` and rstd in the layout, as functions of the input."""
+    x = F.reshape(self, layout.shape)
+    gap = x - F.mean_dim(x, layout.axes, True)
+    scale = F.rsqrt(F.mean_dim(gap * gap, layout.axes, True) + eps)
+    return gap * scale, scale
+
+
+def _across(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
+    """The derivative of ``flat`` applied to ``x``; it is symmetric."""
+    return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
+
+
+def _weighted(F: Any, x: Any, weight: Any, layout: Layout) -> Any:
+    return x if weight is None else x * F.reshape(weight, layout.weight)
+
+
+def _to_weight(F: Any, x: Any, layout: Layout, shape: tuple[int, ...]) -> Any:
+    rest = tuple(axis for axis, size in enumerate(layout.weight) if size == 1)
+    return F.reshape(F.sum_dim(x, rest, True), shape)
+
+
+def _norm_grad_rule(F: Any, g: Any, self: Any, weight: Any, grad_output_shape: Any, layout: Layout, eps: float) -> Any:
+    flat, scale = _flat(F, self, layout, eps)
+    found = _across(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
+    return F.reshape(_weighted(F, found, weight, layout), grad_output_shape)
+
+
+def _norm_weight_rule(
+    F: Any, g: Any, grad_output: Any, self: Any, weight_shape: Any, layout: Layout, eps: float
+) -> Any:
+    flat, scale = _flat(F, self, layout, eps)
+    found = _across(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
+    return _to_weight(F, found * F.reshape(grad_output, layout.shape), layout, weight_shape)
+
+
+def _norm_self_rule(
+    F: Any, g: Any, grad_output: Any, self: Any, weight: Any, self_shape: Any, layout: Layout, eps: float
+) -> Any:
+    # n * scale * c is <g, the gradient>; a, b and c are means over the axes. Both flat and scale depend on x.
+    axes = layout.axes
+    flat, scale = _flat(F, self, layout, eps)
+    h, s = F.reshape(g, layout.shape), _weighted(F, F.reshape(grad_output, layout.shape), weight, layout)
+    a, b = F.mean_dim(h * flat, axes, True), F.mean_dim(s * flat, axes, True)
+    c = F.mean_dim(h * s, axes, True) - F.mean_dim(h, axes, True) * F.mean_dim(s, axes, True) - a * b
+    found = -(scale * scale * c) * flat - _across(F, h * (scale * b) + s * (scale * a), flat, scale, axes)
+    return F.reshape(found, self_shape)
+
+
+norm_backward.derivative(grad_output=_norm_grad_rule, self=_norm_self_rule, weight=_norm_weight_rule)
+
+
+def _weight_grad_rule(
+    F: Any, g: Any, self: Any, mean: Any, rstd: Any, self_shape: Any, layout: Layout, eps: float | None
+) -> Any:
+    if eps is None:
+        kept = _kept(layout)
+        flat = (F.reshape(self, layout.shape) - F.reshape(mean, kept)) * F.reshape(rstd, kept)
+    else:
+        flat, _ = _flat(F, self, layout, eps)
+    return F.reshape(F.reshape(g, layout.weight) * flat, self_shape)
+
+
+def _weight_self_rule(
+    F: Any, g: Any, grad_output: Any, self: Any, rstd: Any, self_shape: Any, layout: Layout, eps: float | None
+) -> Any:
+    slope = F.reshape(g, layout.weight) * F.reshape(grad_output, layout.shape)
+    if eps is None:
+        return F.reshape(slope * F.reshape(rstd, _kept(layout)), self_shape)
+    flat, scale = _flat(F, self, layout, eps)
+    return F.reshape(_across(F, slope, flat, scale, layout.axes), self_shape)
+
+
+def _kept(layout: Layout) -> tuple[int, ...]:
+    return tuple(1 if axis in layout.axes else size for axis, size in enumerate(layout.shape))
+
+
+norm_weight_backward.derivative(grad_output=_weight_grad_rule, self=_weight_self_rule)
+
+
+def _bias_rule(F: Any, g: Any, layout: Layout, bias_shape: tuple[int, ...]) -> Any:
+    return _to_weight(F, F.reshape(g, layout.shape), layout, bias_shape)
+
+
+# -- Layer and group -------------------------------------------------------------------------------------------------
+
+
+def _block(backward: str) -> Any:
+    return op(
+        function=False, method=False, opmath=True, backward=backward, outputs=("out", "mean", "rstd"), differentiable=1,
+        optional=("weight", "bias"),
+    )  # fmt: skip
+
+
+@_block("NativeLayerNormBackward0")
+def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
+    """``self`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``."""
+    if self.dtype is not small_arrays.F32:
+        _floats("LayerNormKernelImpl", self)
+    out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
+    return out if out.shape == self.shape else out.reshape(self.shape), mean, rstd
+
+
+@_block("NativeGroupNormBackward0")
+def group_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
+    """``self`` with mean 0 and variance 1 over each group of channels, times ``weight`` plus ``bias`` by channel."""
+    _floats("GroupNormKernelImpl", self)
+    out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
+    return out.reshape(self.shape), mean.reshape(layout.shape[:2]), rstd.reshape(layout.shape[:2])
+
+
+for _each in (layer_norm_block, group_norm_block):
+    _each.derivative(
+        self=lambda F, g, self, weight, mean, rstd, layout, eps: F.norm_backward(
+            g, self, weight, mean, rstd, layout, eps
+        ),
+        weight=lambda F, g, self, mean, rstd, weight_shape, layout, eps: F.reshape(
+            F.norm_weight_backward(g, self, mean, rstd, layout, eps), weight_shape
+        ),
+        bias=lambda F, g, bias_shape, layout: _bias_rule(F, g, layout, bias_shape),
+    )
+
+
+def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
+    """Raise torch's errors for a ``normalized_shape`` that the input or the parameters do not have."""
+    last = tuple(normalized_shape)
+    if not last:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, each in given.items():
+        if each is not None and tuple(each.shape) != last:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(each.shape)} "
+                f"and normalized_shape = {list(last)}"
+            )
+    if tuple(input.shape[-len(last) :]) != last:
+        sizes = ", ".join(map(str, last))
+        raise RuntimeError(
+            f"Given normalized_shape={list(last)}, expected input with shape [{star}{sizes}], but got input of "
+            f"size{list(input.shape)}"
+        )
+
+
+def _sequence(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, int):
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
+    return tuple(value)
+
+
+@surface(method=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`layer_norm`, with the mean and 1 / standard deviation of each row."""
+    last = _sequence("native_layer_norm", normalized_shape)
+    _check_normalized(input, last, weight=weight, bias=bias)
+    _check_kinds(input, weight, bias)
+    out, mean, rstd = layer_norm_block(input, weight, bias, _layer_layout(input.shape, last), eps)
+    size = (*input.shape[: input.ndim - len(last)], *[1] * len(last))
+    return out, reshape(mean, size), reshape(rstd, size)
+
+
+def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
+    """Whether there is nothing to be refused, in the most common case."""
+    dtype = x.dtype
+    for each in (weight, bias):
+        if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
+            return False
+    return len(last) == 1 and x.shape[-1:] == last
+
+
+def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
+    """The layout for a plain call; an error for what has to be looked at."""
+    last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
+    if not _plain(x, last, weight, bias):
+        raise ValueError
+    return _layer_layout(x.shape, last)
+
+
+@surface(method=False, quick=layer_norm_block, gives=FIRST, operands=("input", "weight", "bias"), layout=_common_layout)
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    """``input`` with mean 0 and variance 1 over its last dimensions ``normalized_shape``, times ``weight`` plus ``bias``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
+    last = _sequence("layer_norm", normalized_shape)
+    _check_normalized(input, last, weight=weight, bias=bias)
+    _check_kinds(input, weight, bias)
+    found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
+    return found
+
+
+@surface(method=False)
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+    cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """``input`` (N, C, …) with mean 0 and variance 1 over each of ``num_groups`` groups of channels of each sample."""
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups <= 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    if shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={num_groups}"
+        )
+    _check_kinds(input, weight, bias)
+    for name, each in (("weight", weight), ("bias", bias)):
+        if each is not None and tuple(each.shape) != (shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(each.shape)} and input of shape {list(shape)}"
+            )
+    _check_values(shape, num_groups)
+    found: Tensor = group_norm_block(input, weight, bias, _group_layout(shape, num_groups), eps)[0]
+    return found
+
+
+def _check_values(shape: tuple[int, ...], groups: int) -> None:
+    seen = [shape[0] * shape[1] // groups, groups, *shape[2:]]
+    if seen[0] * math.prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {seen}")
+
+
+@surface(method=False)
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`group_norm`, with the mean and 1 / standard deviation of each group."""
+    found: tuple[Tensor, Tensor, Tensor] = group_norm_block(
+        input, weight, bias, _group_layout(tuple(input.shape), group), eps
+    )
+    return found
+
+
+# -- Batch and instance ----------------------------------------------------------------------------------------------
+
+
+@_block("NativeBatchNormBackward0")
+def batch_norm_block(
+    np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, running: Any, momentum: float, eps: float | None,
+    small: float,
+) -> Any:  # fmt: skip
+    """``self`` with mean 0 and variance 1 over all but dimension 1, which updates ``running`` (two arrays, or None).
+
+    ``eps=None``: with the running mean and variance for constants; ``small`` is what is added to the variance.
+    """
+    _floats("batch_norm", self)
+    if (
+        eps is None
+        and self.size <= small_arrays.MANY
+        and (plain := small_arrays.by_constants(self, weight, bias, layout, running, small))
+    ):
+        return plain
+    if eps is None:
+        mean, variance = (each.astype(self.dtype).reshape(layout.weight) for each in running)
+        rstd = 1 / np.sqrt(variance + small)
+        flat = normalization.standardised(np, self.reshape(layout.shape), mean, rstd)
+        out = _affine(np, flat, weight, bias, layout)
+    else:
+        out, mean, variance, rstd = _normalised(np, self, weight, bias, layout, eps)
+        if running is not None:
+            count = layout.shape[0] * layout.shape[2]
+            unbiased = variance * self.dtype.type(count / (count - 1) if count > 1 else math.inf)
+            for target, fresh in zip(running, (mean, unbiased), strict=True):
+                if target is not None:
+                    np.add(target * (1 - momentum), momentum * fresh.reshape(-1), target)
+    return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
+
+
+#: What goes together is known before; and a kernel that is tried first would update what is kept twice.
+batch_norm_block.op.mixes = True
+
+
+def _batch_self_rule(
+    F: Any, g: Any, self: Any, weight: Any, mean: Any, rstd: Any, self_shape: Any, layout: Layout, eps: float | None
+) -> Any:
+    if eps is not None:
+        return F.norm_backward(g, self, weight, mean, rstd, layout, eps)
+    scale = _weighted(F, F.reshape(rstd, layout.weight), weight, layout)
+    return F.reshape(F.reshape(g, layout.shape) * scale, self_shape)
+
+
+batch_norm_block.derivative(
+    self=_batch_self_rule,
+    weight=lambda F, g, self, mean, rstd, layout, eps: F.norm_weight_backward(g, self, mean, rstd, layout, eps),
+    bias=lambda F, g, bias_shape, layout: _bias_rule(F, g, layout, bias_shape),
+)
+
+
+def _check_kinds(input: Tensor, *given: Tensor | None) -> None:
+    """Parameters, and what is kept of earlier batches, have the input's dtype; short floats go with float32 too."""
+    kind = input._array.dtype
+    kinds = [each._array.dtype for each in given if each is not None]
+    other = next((each for each in kinds if each != kind), None)
+    if other is None:
+        return
+    if kinds[0] == kind:
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(of(other))}")
+    if any(each != numpy.float32 for each in kinds):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if kind not in SHORT:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | None) -> None:
+    if len(shape) < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got 1)"
+        )
+    for name, each in given.items():
+        if each is None:
+            if name.startswith("running") and not training:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+        elif each._array.size != shape[1]:
+            raise RuntimeError(f"{name} should contain {shape[1]} elements not {each.numel()}")
+
+
+@surface(method=False)
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
+    if runs() and (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return special.by_slices(native_batch_norm, given, {})
+    _check_channels(
+        input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    _check_kinds(input, weight, bias, running_mean, running_var)
+    kept = [each for each in (running_mean, running_var) if each is not None]
+    running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
+    layout = _batch_layout(input._array.shape)
+    out, mean, rstd = batch_norm_block(
+        input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
+    )
+    if not training:
+        empty = wrap(input._array[:0].reshape(-1).copy())
+        return out, empty, empty
+    for each in kept:
+        bump(each)
+    return out, mean, rstd
+
+
+@surface(method=False, name="batch_norm")
+def _batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """Batch normalisation; see ``nn.functional.batch_norm``."""
+    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` plus ``bias``.
+
+    In training the mean and variance are those of the batch, and the running ones are moved towards them by
+    ``momentum``; out of training the running ones are used.
+    """
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if training and input.ndim and input.shape[0] * math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@surface(method=False, name="instance_norm")
+def _instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """Instance normalisation; see ``nn.functional.instance_norm``."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if (special := batched((running_mean, running_var))) is not None:
+        given = (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+        return special.by_slices(_instance_norm, given, {})
+    batch, channels = input.shape[:2]
+    scale, shift, mean, var = (
+        None if each is None else each.repeat(batch) for each in (weight, bias, running_mean, running_var)
+    )
+    seen = input.contiguous().view(1, batch * channels, *input.shape[2:])
+    out = native_batch_norm(seen, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
+    for target, fresh in ((running_mean, mean), (running_var, var)):
+        if target is not None and fresh is not None:
+            target._array[...] = numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch
+            bump(target)
+    return out.view(input.shape)
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """``input`` (N, C, …) with mean 0 and variance 1 in each channel of each sample."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+# -- Without a mean --------------------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """``input`` divided by the root of the mean of its squares over the last dimensions, times ``weight``."""
+    last = _sequence("rms_norm", normalized_shape)
+    _check_normalized(input, last, "*", weight=weight)
+    _check_rms(input)
+    kind = input.dtype
+    wide = input.float() if kind.numpy in SHORT else input
+    small = finfo(wide.dtype).eps if eps is None else eps
+    if (found := _root_mean_square(input, last, weight, small)) is not None:
+        return found
+    axes = tuple(range(-len(last), 0))
+    found = wide * rsqrt(mean_of(power(wide, 2), axes, True) + small)
+    if weight is not None:
+        found = found * weight
+    return found.to(kind)
+
+
+def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
+    """:func:`rms_norm` at once, where nothing is recorded and there is a loop for it."""
+    given = [input] if weight is None else [input, weight]
+    if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
+        return None
+    if not _plain(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
+        return None
+    found = normalization_numba.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    return None if found is None else wrap(found)
+
+
+def _check_rms(input: Tensor) -> None:
+    if input._array.dtype.kind in "biu":
+        raise unsupported("rms_norm", input._array.dtype)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """``input`` (N, C, …) divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+    if input.ndim < 3:
+        raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {input.ndim} dimensions)")
+    if not input.numel():
+        return input
+    if size <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
+    square = input * input
+    before, after = size // 2, (size - 1) // 2
+    np = module_of(input._array)
+    edges = [wrap(np.zeros((input.shape[0], n, *input.shape[2:]), input._array.dtype)) for n in (before, after)]
+    windows = cat([edges[0], square, edges[1]], 1).unfold(1, size, 1)
+    return div_true(input, power(mean_of(windows, -1) * alpha + k, beta))
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """``input`` divided by its p-norm along ``dim``, or by ``eps`` where that is larger.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    length = expand_as(clamp_min(vector_norm(input, p, dim, True), eps), input)
+    return div_true(input, length)

@@ -1,0 +1,682 @@
+"""Pooling: the largest elements of windows, and their means; and the way back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from ...core import dtypes
+from ...core.devices import module_of
+from ...core.dtypes import scalar_name, unsupported
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import FUNCTIONS, op, surface
+from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.transform_tensor import batched, slicewise
+from ...kernels import interpolation, pooling
+from ...kernels.memory_format import laid_as
+from ..elementwise.arithmetic import sign
+from ..elementwise.elementary import relu
+from ..reductions.sums import mean
+from ..shape.views import squeeze, unsqueeze
+
+_WORDS = {1: "one", 2: "two", 3: "three"}
+
+
+def _several(name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """A parameter as one int a dimension."""
+    if value.__class__ is int:
+        return (value,) * rank
+    given = () if value is None else tuple(value)
+    if default is not None and not given:
+        return default
+    if len(given) == 1:
+        return given * rank
+    if len(given) != rank:
+        either = {"stride": "either be omitted,", "dilation": "be either"}.get(what, "either be")
+        raise RuntimeError(f"{name}: {what} must {either} a single int, or a tuple of {_WORDS[rank]} ints")
+    return given
+
+
+def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return surface(method=False, name=name)(function) if shown else function
+
+
+# -- The largest of each window --------------------------------------------------------------------------------------
+
+
+@op(function=False, method=False, linear=True)
+def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
+    """Zeros to which the elements of ``self`` are added at flat ``indices`` into the last ``rank`` dimensions."""
+    return laid_as(np, pooling.spread(np, self, indices, shape, rank, once), self)
+
+
+@op(function=False, method=False, linear=True)
+def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
+    """The elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
+    return pooling.collect(np, self, indices, rank)
+
+
+spread_at.derivative(self=lambda F, g, indices, rank, once: F.collect_at(g, indices, rank, once))
+collect_at.derivative(
+    self=lambda F, g, indices, self_shape, rank, once: F.spread_at(g, indices, self_shape, rank, once)
+)
+
+
+def _choosing(name: str, backward: str) -> Any:
+    """A block that gives the largest elements of windows and their indices."""
+
+    @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
+    def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
+        """The largest element of each window, and its flat index."""
+        return pooling.maxima(np, self, places)
+
+    largest.derivative(
+        self=lambda F, g, indices, self_shape, places, once: F.spread_at(g, indices, self_shape, len(places), once)
+    )
+    return largest
+
+
+_max_pool = {rank: _choosing(f"max_pool{rank}d_block", f"MaxPool{rank}DWithIndicesBackward0") for rank in (2, 3)}
+_adaptive_max = {
+    rank: _choosing(f"adaptive_max_pool{rank}d_block", f"AdaptiveMaxPool{rank}DBackward0") for rank in (2, 3)
+}
+_fractional = {
+    rank: _choosing(f"fractional_max_pool{rank}d_block", f"FractionalMaxPool{rank}DBackward0") for rank in (2, 3)
+}
+
+
+def _check_windows(
+    shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any, out: Sequence[int]
+) -> None:
+    rank = len(kernel)
+    for k, p, d in zip(kernel, padding, dilation, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
+            )
+    for what, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) < 1:
+            letter = {"kernel size": "k", "stride": "d", "dilation": "dilation"}[what]
+            shown = " ".join(f"{letter}{axis}: {n}" for axis, n in zip("THW"[3 - rank :], values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {shown}")
+    if 0 in shape[1 if len(shape) == rank + 2 else 0 :]:
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{list(shape)}"
+        )
+    if min(out) < 1:
+        sizes = "x".join(map(str, shape[-rank - 1 :]))
+        made = "x".join(map(str, (shape[-rank - 1], *out)))
+        raise RuntimeError(f"Given input size: ({sizes}). Calculated output size: ({made}). Output size is too small")
+
+
+def _max_pooled(
+    input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Tensor, Tensor]:
+    given = [tuple(each) if each.__class__ is list else each for each in (kernel_size, stride, padding, dilation)]
+    places = _seen(rank, input._array.shape, *given, ceil_mode)
+    if input._array.dtype.kind in "bc":
+        raise unsupported(f"max_pool{rank}d", input._array.dtype)
+    return _max_pool[rank](input, places, places.apart)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _seen(
+    rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> pooling.Regular:
+    """The places of the windows of an input of ``shape``, by the arguments as they were given."""
+    name = f"max_pool{rank}d"
+    kernel = _several(name, "kernel_size", kernel_size, rank)
+    steps = _several(name, "stride", stride, rank, kernel)
+    pads = _several(name, "padding", padding, rank)
+    return _windows(rank, shape, kernel, steps, pads, _several(name, "dilation", dilation, rank), ceil_mode)
+
+
+def _windows(
+    rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
+) -> pooling.Regular:
+    """The places of the windows of an input of ``shape``. Raises torch's errors."""
+    if len(shape) not in (rank + 1, rank + 2):
+        raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
+    if 0 in steps:
+        raise RuntimeError("stride should not be zero")
+    how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
+    _check_windows(shape, kernel, steps, pads, spaced, [pooling.out_size(*each, ceil_mode) for each in how])
+    return pooling.Regular(how, ceil_mode)
+
+
+def _max_pooled_1d(
+    input: Tensor, alone: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Tensor, Tensor]:
+    """``alone``: the indices are not asked for (PyTorch then checks the size itself)."""
+    array = input._array
+    if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{list(array.shape)}"
+        )
+    named = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
+    numbers: list[int] = []
+    for what, value in named.items():
+        given = (value,) if isinstance(value, int) else tuple(value or ())
+        if what == "stride" and not given:
+            given = (numbers[0],)
+        if len(given) != 1:
+            raise RuntimeError(
+                f"max_pool1d() {what} must be an int, list of ints or tuple of ints of size 1 but got size {len(given)}"
+            )
+        numbers.append(given[0])
+    k, s, p, d = numbers
+    for what, value in (("kernel_size", k), ("stride", s), ("dilation", d)):
+        if value < 1:
+            raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {value}")
+    if p < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {p}")
+    if p > k // 2:
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
+        )
+    out = pooling.out_size(array.shape[-1], k, s, p, d, ceil_mode)
+    if out < 1 and alone:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
+    if array.dtype.kind not in "fV":
+        raise unsupported("max_pool1d_impl", array.dtype)
+    wide = unsqueeze(input, -2)
+    values, indices = _max_pooled(wide, 2, (1, k), (1, s), (0, p), (1, d), ceil_mode)
+    return squeeze(values, -2), squeeze(indices, -2)
+
+
+def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
+    name = f"max_pool{rank}d"
+
+    def pooled(input: Tensor, alone: bool, *how: Any) -> tuple[Tensor, Tensor]:
+        return _max_pooled_1d(input, alone, *how) if rank == 1 else _max_pooled(input, rank, *how)
+
+    def function(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        found = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
+        return found if return_indices else found[0]
+
+    def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pooling.Regular:
+        if x.dtype.kind in "bc":
+            raise TypeError
+        return _seen(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def both(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        return pooled(input, False, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def short(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
+        return pooled(input, True, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+    doc = (
+        f"The largest element of each window of the last {rank} dimensions; ``input`` (N, C, *space) or (C, *space).\n\n"
+        "``stride``: the steps from window to window, the size of the kernel if left out. ``ceil_mode``: also windows that\n"
+        "end beyond the end. With indices: a pair, the second the flat index of each within its plane."
+    )
+    _public(short, name, doc)
+    if rank > 1:
+        surface(
+            function=False, method=False, quick=_max_pool[rank], guard="return_indices is False", gives=FIRST,
+            places=places, once="_p_places.apart",
+        )(function)  # fmt: skip
+    return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, rank == 1), short
+
+
+max_pool1d, max_pool1d_with_indices, _ = _max_pool_of(1)
+max_pool2d, max_pool2d_with_indices, _ = _max_pool_of(2)
+max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
+
+
+# -- As many windows as wanted ---------------------------------------------------------------------------------------
+
+
+def _wanted(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+    """``output_size`` as ints; None stands for the size that is there."""
+    if isinstance(output_size, int) or output_size is None:
+        output_size = (output_size,) * rank
+    shape = input._array.shape
+    if len(shape) <= rank and len(output_size) == rank:
+        return tuple(1 if each is None else each for each in output_size)
+    return tuple(shape[i - len(output_size)] if each is None else each for i, each in enumerate(output_size))
+
+
+def _check_adaptive(name: str, shape: tuple[int, ...], rank: int, colon: str) -> None:
+    if len(shape) not in (rank + 1, rank + 2):
+        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got{colon} {list(shape)}")
+    for dim in range(-rank - (len(shape) == rank + 1), 0):
+        if shape[dim] == 0 and not (len(shape) == rank + 1 and dim == -rank - 1):
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(shape)} with dimension {len(shape) + dim} being empty"
+            )
+
+
+def _adaptive_maxima(input: Tensor, rank: int, output_size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    name, shape = f"adaptive_max_pool{rank}d", input._array.shape
+    if len(output_size) != rank:
+        raise RuntimeError(f"{name}(): internal error: output_size.size() must be {rank}")
+    _check_adaptive(name, shape, rank, ":")
+    if input._array.dtype.kind not in "fV":
+        raise unsupported(name + "_cpu" * (rank == 3), input._array.dtype)
+    if min(output_size) < 0:
+        made = [*shape[: len(shape) - rank], *output_size]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {made}")
+    sizes = list(zip(shape[-rank:], output_size, strict=True))
+    places = [pooling.adaptive_places(n, o) for n, o in sizes]
+    return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))
+
+
+def _one_int(name: str, value: Any) -> tuple[int]:
+    given = (value,) if isinstance(value, int) else tuple(value)
+    if len(given) != 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
+    return given
+
+
+def _check_1d(name: str, input: Tensor) -> None:
+    if input._array.ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input._array.ndim}-dimensional tensor for argument #1 'self' (while "
+            f"checking arguments for {name})"
+        )
+
+
+@surface(method=False, name="adaptive_max_pool1d")
+def _adaptive_max_pair(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The largest elements of ``output_size`` windows that cover the last dimension evenly, and their indices."""
+    _check_1d("adaptive_max_pool1d", input)
+    (out,) = _one_int("adaptive_max_pool1d", output_size)
+    values, indices = _adaptive_maxima(unsqueeze(input, -2), 2, (1, out))
+    return squeeze(values, -2), squeeze(indices, -2)
+
+
+def _adaptive_max_of(rank: int) -> tuple[Any, Any]:
+    name = f"adaptive_max_pool{rank}d"
+
+    def both(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+        if rank == 1:
+            return _adaptive_max_pair(input, output_size)
+        return _adaptive_maxima(input, rank, _wanted(input, output_size, rank))
+
+    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        found = both(input, output_size)
+        return found if return_indices else found[0]
+
+    doc = (
+        f"The largest elements of windows that cover the last {rank} dimensions evenly, ``output_size`` in each (an int, or\n"
+        "one for each dimension, None for the size that is there). With indices: a pair."
+    )
+    return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
+
+
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_of(1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_of(2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_of(3)
+
+
+# -- At random places ------------------------------------------------------------------------------------------------
+
+
+def _fractional_maxima(
+    input: Tensor, rank: int, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    name, array = f"fractional_max_pool{rank}d", input._array
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
+        output_size = tuple(int(n * r) for n, r in zip(array.shape[-rank:], ratios, strict=True))
+    kernel = _several(name, "kernel_size", kernel_size, rank)
+    out = _several(name, "output_size", output_size, rank)
+    if array.ndim not in (rank + 1, rank + 2):
+        if array.ndim < rank + 1:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [-{array.ndim}, {array.ndim - 1}], but got "
+                f"{-rank - 1})"
+            )
+        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(array.shape)}")
+    batch, channels = (array.shape[0] if array.ndim == rank + 2 else 1), array.shape[-rank - 1]
+    if array.dtype.kind in "biu":
+        raise unsupported("check_uniform_bounds", array.dtype)
+    if array.dtype.kind == "c":
+        raise unsupported(f"{name}_out_frame", array.dtype)
+    if samples is None:
+        samples = FUNCTIONS["rand"](batch, channels, rank, dtype=input.dtype, device=input.device)
+    if (special := batched((samples,))) is not None:
+        given = (input, rank, kernel_size, output_size, None, samples)
+        return special.by_slices(_fractional_maxima, given, {})
+    _check_samples(samples, batch, channels, rank)
+    for axis, n, o, k in zip(("time", "height", "width")[3 - rank :], array.shape[-rank:], out, kernel, strict=True):
+        if o + k - 1 >= n + (rank == 2):
+            suffix = "_out" if rank == 3 else ""
+            raise RuntimeError(f"{name}{suffix}(): pool {axis} {k} too large relative to input {axis} {n}")
+    drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]
+    order = (1, 0) if rank == 2 else (0, 1, 2)  # for images the width is drawn first
+    places = [
+        pooling.fractional_places(module_of(array), drawn[..., which], n, o, k)
+        for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
+    ]
+    return _fractional[rank](input, places, False)
+
+
+def _check_samples(samples: Tensor, batch: int, channels: int, rank: int) -> None:
+    shape = samples._array.shape
+    if len(shape) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(shape)}")
+    if shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    for dim, wanted in ((1, channels), (2, rank)):
+        if shape[dim] != wanted:
+            what = "input channel size" if dim == 1 else str(rank)
+            raise RuntimeError(f"Expect _random_samples.size({dim}) equals to {what}; got {shape[dim]}.")
+
+
+def _fractional_of(rank: int) -> tuple[Any, Any]:
+    name = f"fractional_max_pool{rank}d"
+
+    def both(
+        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _fractional_maxima(input, rank, kernel_size, output_size, output_ratio, _random_samples)
+
+    def function(
+        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: Tensor | None = None,
+    ) -> Any:  # fmt: skip
+        found = both(input, kernel_size, output_size, output_ratio, False, _random_samples)
+        return found if return_indices else found[0]
+
+    doc = (
+        f"The largest elements of windows at random places in the last {rank} dimensions (Graham, Fractional Max-Pooling).\n\n"
+        "``output_size`` or ``output_ratio`` (of the input's size) says how many."
+    )
+    return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
+
+
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_of(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
+
+
+# -- The way back of max pooling -------------------------------------------------------------------------------------
+
+
+def _unpooling(rank: int) -> Any:
+    @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
+    def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
+        """Zeros with the elements of ``self`` at flat ``indices``."""
+        _check_unpooling(self, indices, size, rank)
+        shape = (*self.shape[: self.ndim - rank], *size)
+        return laid_as(np, pooling.spread(np, self, indices, shape, rank, True), self)
+
+    unpooled.derivative(self=lambda F, g, indices, size: F.collect_at(g, indices, len(size), False))
+    return unpooled
+
+
+def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> None:
+    if str(indices.dtype) != "int64":
+        raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(dtypes.of(indices.dtype))}")
+    if x.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a tensor with {x.ndim} "
+            "dimensions."
+        )
+    if x.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) but got indices tensor "
+            f"with shape: {list(indices.shape)}"
+        )
+    if x.dtype.kind not in "fV":
+        raise unsupported(f"max_unpool{rank}d", x.dtype)
+    volume = math.prod(size)
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= volume):
+        bad = int(indices[(indices < 0) | (indices >= volume)][-1])
+        raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})")
+
+
+_unpool = {rank: _unpooling(rank) for rank in (2, 3)}
+
+
+def _unpooled_size(shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:
+    rank = len(kernel)
+    default = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(shape[-rank:], stride, kernel, padding, strict=True)]
+    if output_size is None:
+        return tuple(default)
+    given = tuple(output_size)
+    if len(given) == rank + 2:
+        given = given[2:]
+    if len(given) != rank:
+        raise ValueError(
+            f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a length of "
+            f"'{len(given)}'"
+        )
+    for dim, (have, n, s) in enumerate(zip(given, default, stride, strict=True)):
+        if not n - s < have < n + s:
+            raise ValueError(f'invalid output_size "{given}" (dim {dim} must be between {n - s} and {n + s})')
+    return given
+
+
+def _unpool_of(rank: int) -> Any:
+    name = f"max_unpool{rank}d"
+
+    def function(
+        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Tensor:
+        kernel = _several(name, "kernel_size", kernel_size, rank)
+        steps = _several(name, "stride", stride, rank, kernel)
+        pads = _several(name, "padding", padding, rank)
+        size = _unpooled_size(input._array.shape, kernel, steps, pads, output_size)
+        if rank == 1:
+            return squeeze(_unpool[2](unsqueeze(input, -1), unsqueeze(indices, -1), (*size, 1)), -1)
+        return _unpool[rank](input, indices, size)
+
+    doc = (
+        f"Puts the elements that :func:`max_pool{rank}d` found back where they stood (``indices``), among zeros.\n\n"
+        "``output_size``: the size before pooling, where windows do not tell it."
+    )
+    return _public(function, name, doc, False)
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
+
+
+# -- Means of windows ------------------------------------------------------------------------------------------------
+
+
+def _averaging(name: str, backward: str) -> Any:
+    @op(name=name, backward=backward, function=False, method=False, linear=True)
+    def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
+        """Means over windows, or sums divided by ``divisor``."""
+        if divisor is None:
+            return interpolation.along(np, self, plan)
+        total = interpolation.along(np, self, plan)
+        return (
+            np.trunc(total / divisor).astype(self.dtype)
+            if self.dtype.kind == "i"
+            else total / total.dtype.type(divisor)
+        )
+
+    averaged.derivative(
+        self=lambda F, g, plan, divisor: F.resample_back(g if divisor is None else g * (1.0 / divisor), plan)
+    )
+    return averaged
+
+
+_averages = {rank: _averaging(f"avg_pool{rank}d_block", f"AvgPool{rank}DBackward0") for rank in (2, 3)}
+_adaptive_averages = {
+    rank: _averaging(f"adaptive_avg_pool{rank}d_block", f"AdaptiveAvgPool{rank}DBackward0") for rank in (2, 3)
+}
+
+
+def _averaged(
+    input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, include_pad: bool,
+    divisor: int | None,
+) -> Tensor:  # fmt: skip
+    name, array = f"avg_pool{rank}d", input._array
+    kernel = _several(name, "kernel_size", kernel_size, rank)
+    steps = _several(name, "stride", stride, rank, kernel)
+    pads = _several(name, "padding", padding, rank)
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
+    if array.ndim not in (rank + 1, rank + 2):
+        if array.ndim < rank + 1 and rank == 2:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [-{array.ndim}, {array.ndim - 1}], but got -3)"
+            )
+        raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
+    if 0 in steps:
+        raise RuntimeError("stride should not be zero")
+    sizes = array.shape[-rank:]
+    how = list(zip(sizes, kernel, steps, pads, strict=True))
+    out = [pooling.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in how]
+    if rank == 3 and any(n < k for n, k in zip(sizes, kernel, strict=True)):
+        shown = [" ".join(f"{a}: {n}" for a, n in zip(names, each, strict=True))
+                 for names, each in (("THW", sizes), (("kT", "kH", "kW"), kernel))]  # fmt: skip
+        raise RuntimeError(f"input image ({shown[0]}) smaller than kernel size ({shown[1]})")
+    _check_windows(array.shape, kernel, steps, pads, (1,) * rank, out)
+    _check_averaged(array, rank)
+    whole = array.dtype.kind == "i"
+    divide = divisor is None and not whole
+    plan = tuple(
+        interpolation.averages(n, o, k, s, p, include_pad, divide) for (n, k, s, p), o in zip(how, out, strict=True)
+    )
+    if whole and divisor is None:
+        return _whole_means(input, plan, how, out, include_pad)
+    return _averages[rank](input, plan, divisor)
+
+
+def _check_averaged(array: Any, rank: int) -> None:
+    kind = str(array.dtype)
+    if kind in ("float32", "float64", "int64") or (rank == 2 and kind in ("float16", "bfloat16")):
+        return
+    raise unsupported("avg_pool2d" if rank == 2 else "avg_pool3d_out_frame", array.dtype)
+
+
+@slicewise
+def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
+    """Means of integers, rounded towards zero."""
+    np = module_of(input._array)
+    total, divisor = interpolation.along(np, input._array, plan), 1
+    for dim, ((n, k, s, p), o) in enumerate(zip(how, out, strict=True)):
+        ones = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))
+        sums = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, False),))
+        count = np.rint(sums / ones).astype(np.int64)
+        divisor = divisor * count.reshape(-1, *(1,) * (len(how) - dim - 1))
+    return wrap(np.trunc(total / divisor).astype(np.int64))
+
+
+@surface(method=False)
+def avg_pool1d(
+    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of the last dimension; ``input`` (N, C, L) or (C, L)."""
+    _check_1d("avg_pool1d", input)
+    numbers = []
+    for what, value in (("kernel_size", kernel_size), ("stride", stride or kernel_size), ("padding", padding)):
+        given = (value,) if isinstance(value, int) else tuple(value)
+        if len(given) != 1:
+            raise RuntimeError(f"avg_pool1d() argument '{what}' should contain one int (got {len(given)})")
+        numbers.append(given[0])
+    k, s, p = numbers
+    if stride == 0 and isinstance(stride, int):
+        s = 0
+    wide = unsqueeze(input, -2)
+    return squeeze(_averaged(wide, 2, (1, k), (1, s), (0, p), ceil_mode, count_include_pad, None), -2)
+
+
+def _average_of(rank: int) -> Any:
+    def function(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        return _averaged(input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    doc = (
+        f"The mean of each window of the last {rank} dimensions; ``input`` (N, C, *space) or (C, *space).\n\n"
+        "``count_include_pad``: zeros in the padding count; ``divisor_override``: what sums are divided by instead."
+    )
+    return _public(function, f"avg_pool{rank}d", doc, False)
+
+
+avg_pool2d, avg_pool3d = map(_average_of, (2, 3))
+
+
+def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) -> Tensor:
+    name, shape = f"adaptive_avg_pool{rank}d", input._array.shape
+    if len(output_size) != rank:
+        raise RuntimeError(f"{name}: output_size must be {rank}")
+    if min(output_size) < 0:
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received "
+            f"{{{', '.join(map(str, output_size))}}}"
+        )
+    if all(each == 1 for each in output_size):
+        return mean(input, tuple(range(-rank, 0)), True)
+    _check_adaptive(name, shape, rank, "")
+    if input._array.dtype.kind not in "fV":
+        raise unsupported(name + "_cpu" * (rank == 3), input._array.dtype)
+    plan = tuple(interpolation.adaptive(n, o) for n, o in zip(shape[-rank:], output_size, strict=True))
+    return _adaptive_averages[rank](input, plan, None)
+
+
+@surface(method=False)
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of ``output_size`` windows that cover the last dimension evenly."""
+    (out,) = _one_int("adaptive_avg_pool1d", output_size)
+    _check_1d("adaptive_avg_pool1d", input)
+    return squeeze(_adaptive_average(unsqueeze(input, -2), 2, (1, out)), -2)
+
+
+def _adaptive_average_of(rank: int) -> Any:
+    def function(input: Tensor, output_size: Any) -> Tensor:
+        return _adaptive_average(input, rank, _wanted(input, output_size, rank))
+
+    doc = (
+        f"The means of windows that cover the last {rank} dimensions evenly, ``output_size`` in each (an int, or one for\n"
+        "each dimension, None for the size that is there)."
+    )
+    return _public(function, f"adaptive_avg_pool{rank}d", doc, False)
+
+
+adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_average_of, (2, 3))
+
+
+# -- Means of powers -------------------------------------------------------------------------------------------------
+
+
+def _power_mean_of(rank: int) -> Any:
+    average = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}[rank]
+    name = f"lp_pool{rank}d"
+
+    def function(
+        input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Tensor:
+        kernel = _several(name, "kernel_size", kernel_size, rank)
+        powers = input.pow(norm_type)
+        means = average(powers, kernel, kernel if stride is None else stride, 0, ceil_mode)
+        return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)
+
+    doc = f"``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {rank} dimensions."
+    return _public(function, name, doc, False)
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = map(_power_mean_of, (1, 2, 3))

@@ -1,0 +1,276 @@
+"""Recurrent layers and cells: ``rnn_tanh``, ``rnn_relu``, ``lstm``, ``gru``, and one step of each.
+
+A layer in one direction is one operation (a block), however long the sequence; cells are written in terms of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.devices import module_of
+from ...core.tensor import Tensor
+from ...dispatch.declare import ARRAYS, TENSORS, op, shared, surface
+from ...kernels import rnn
+from ..creation.factory import zeros_like
+from ..shape.join import cat, stack
+from ..shape.slicing import unsafe_chunk
+from ..shape.views import transpose
+from .dropout import dropout
+from .embedding import linear
+
+F: Any = TENSORS
+
+# -- One layer -------------------------------------------------------------------------------------------------------
+
+
+@shared
+def _rule(
+    F: Any, g: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, gates: Any,
+    cells: Any, before: Any, kind: str, sizes: Sequence[int], reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    operands = input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr
+    return F.recurrent_back(g[:3], operands, (gates, cells, before), kind, sizes, reverse)
+
+
+def _block(node: str) -> Any:
+    """The operation, with the node's name by which PyTorch shows the result."""
+
+    def recurrent_layer(
+        np: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, /, kind: str,
+        sizes: Sequence[int], reverse: bool,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """The states of a recurrent layer after each step, the last state and cell, and what the gradients need."""
+        rows = input.reshape(-1, input.shape[-1])
+        out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
+        return (out.reshape(*input.shape[:-1], out.shape[-1]), *rest)
+
+    block = op(
+        name=f"recurrent_layer_{node}", backward=node, function=False, method=False, opmath=True, differentiable=3,
+        outputs=("out", "last", "last_cell", "gates", "cells", "before"),
+    )(recurrent_layer)  # fmt: skip
+    block.derivative(**dict.fromkeys(block.op.tensors, _rule))
+    return block
+
+
+LAYERS = {name: _block(name) for name in ("StackBackward0", "CatBackward0", "MkldnnRnnLayerBackward0")}
+
+
+def _back_on_arrays(
+    grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
+) -> tuple[Any, ...]:
+    short = operands[0].dtype
+    if short in dtypes.SHORT:  # the sums over all steps and rows
+        given: Any = (grads, operands, kept)
+        wide = [[each if each is None else each.astype(numpy.float32) for each in every] for every in given]
+        found = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
+        return tuple([each if each is None else each.astype(short) for each in found])
+    input = operands[0]
+    flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
+    rest: Any = (*operands[1:], *kept, sizes, reverse)
+    found = rnn.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
+    return (found[0].reshape(input.shape), *found[1:])
+
+
+def _back_on_tensors(
+    grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
+) -> tuple[Any, ...]:
+    """The gradients in terms of operations that have derivatives themselves: what is kept has none, and is made again."""
+    input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
+    x = input.reshape(-1, input.shape[-1])
+    of_out, dh, dc = grads
+    of_out = None if of_out is None else of_out.reshape(-1, of_out.shape[-1])
+    dh = zeros_like(hidden) if dh is None else dh
+    dc = zeros_like(cell) if dc is None and cell is not None else dc
+    spans = list(rnn.steps(sizes, reverse))
+    walked = []
+    for size, span in spans:
+        h, c = hidden[:size], None if cell is None else cell[:size]
+        gates = _gates(kind, x[span], h, w_ih, w_hh, b_ih, b_hh)
+        new, after = _stepped(kind, gates, h, c)
+        walked.append((gates, h, c, after, new))
+        hidden = cat([new if w_hr is None else F.matmul(new, w_hr.t()), hidden[size:]])
+        cell = None if after is None else cat([after, cell[size:]])
+    found = []
+    for (size, span), (gates, h, c, after, new) in zip(reversed(spans), reversed(walked), strict=True):
+        d = arrived = dh[:size] if of_out is None else dh[:size] + of_out[span]
+        if w_hr is not None:
+            d = F.matmul(arrived, w_hr)
+        outer, inner, past, of_cell = _step_back(kind, gates, d, None if dc is None else dc[:size], h, c, after)
+        into = F.matmul(inner, w_hh)
+        dh = cat([into if past is None else into + past, dh[size:]])
+        dc = None if of_cell is None else cat([of_cell, dc[size:]])
+        found.append((span.start, outer, inner, h, arrived, new))
+    found.sort(key=lambda each: each[0])
+    outer, inner, before, arrived, new = (cat(list(each)) for each in list(zip(*found, strict=True))[1:])
+    return (
+        F.matmul(outer, w_ih).reshape(input.shape), dh, dc, F.matmul(outer.t(), x), F.matmul(inner.t(), before),
+        None if b_ih is None else outer.sum(0), None if b_hh is None else inner.sum(0),
+        None if w_hr is None else F.matmul(arrived.t(), new),
+    )  # fmt: skip
+
+
+ARRAYS.__dict__["recurrent_back"] = _back_on_arrays
+TENSORS.__dict__["recurrent_back"] = _back_on_tensors
+
+
+def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
+    """What one step computes first: the new state, or the gates (of a GRU also what ``reset`` is multiplied with)."""
+    if kind == "GRU":
+        of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
+        reset, update = F.sigmoid(of_input[0] + of_state[0]), F.sigmoid(of_input[1] + of_state[1])
+        return reset, update, F.tanh(of_input[2] + reset * of_state[2]), of_state[2]
+    total = _sum_of_products(x, h, w_ih, w_hh, b_ih, b_hh)
+    if kind == "LSTM":
+        enter, keep, new, leave = total.chunk(4, 1)
+        return F.sigmoid(enter), F.sigmoid(keep), F.tanh(new), F.sigmoid(leave)
+    return (F.tanh(total) if kind == "RNN_TANH" else F.relu(total),)
+
+
+def _stepped(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
+    """The state and the cell after a step."""
+    if kind == "LSTM":
+        enter, keep, new, leave = gates
+        c = keep * c + enter * new
+        return leave * F.tanh(c), c
+    return (gates[0] if kind.startswith("RNN") else (h - gates[2]) * gates[1] + gates[2]), None
+
+
+def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
+    """The gradients of a step's gates (the input's part, the state's part), of the state past the gates, of the cell."""
+    if kind == "LSTM":
+        enter, keep, new, leave = gates
+        bent = F.tanh(after)
+        dc = dc + d * leave * (1 - bent * bent)
+        into = (dc * new * enter * (1 - enter), dc * c * keep * (1 - keep), dc * enter * (1 - new * new),
+                d * bent * leave * (1 - leave))  # fmt: skip
+        both = cat(list(into), 1)
+        return both, both, None, dc * keep
+    if kind == "GRU":
+        reset, update, new, part = gates
+        dn = d * (1 - update) * (1 - new * new)
+        shared_part = [dn * part * reset * (1 - reset), d * (h - new) * update * (1 - update)]
+        return cat([*shared_part, dn], 1), cat([*shared_part, dn * reset], 1), d * update, None
+    value = gates[0]
+    inner = d * (1 - value * value) if kind == "RNN_TANH" else d * (value > 0)
+    return inner, inner, None, None
+
+
+# -- Cells -----------------------------------------------------------------------------------------------------------
+
+
+def _sum_of_products(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> Tensor:
+    return linear(hx, w_hh, b_hh) + linear(input, w_ih, b_ih)
+
+
+@surface(method=False)
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``: one step of a recurrent layer."""
+    return F.tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
+
+
+@surface(method=False)
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)``: one step of a recurrent layer."""
+    return F.relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
+
+
+@surface(method=False)
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """One step of a long short-term memory: the new state and the new cell (Hochreiter and Schmidhuber 1997)."""
+    hidden, cell = hx
+    enter, keep, new, leave = unsafe_chunk(_sum_of_products(input, hidden, w_ih, w_hh, b_ih, b_hh), 4, 1)
+    cell = F.sigmoid(keep) * cell + F.sigmoid(enter) * F.tanh(new)
+    return F.sigmoid(leave) * F.tanh(cell), cell
+
+
+@surface(method=False)
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step of a gated recurrent unit: the new state (Cho et al. 2014)."""
+    of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
+    of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
+    reset = F.sigmoid(of_state[0] + of_input[0])
+    update = F.sigmoid(of_state[1] + of_input[1])
+    new = F.tanh(of_input[2] + of_state[2] * reset)
+    return (hx - new) * update + new
+
+
+# -- Layers upon layers ----------------------------------------------------------------------------------------------
+
+
+def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
+    """The arguments of a packed call (data, sizes, state …) and of a padded one (input, state … batch_first)."""
+    if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
+        data, sizes, hx, params, *rest = args
+        return data, [int(each) for each in sizes.tolist()], hx, (params, *rest), False
+    *first, batch_first = args
+    input, hx, params, *rest = first
+    if batch_first:
+        input = transpose(input, 0, 1)
+    return input, None, hx, (params, *rest), batch_first
+
+
+def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
+    """All layers and directions; the output, and the last states and cells of each."""
+    input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
+    sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]
+    directions = 2 if bidirectional else 1
+    hidden, cell = hx if kind == "LSTM" else (hx, None)
+    each_has = len(params) // (layers * directions)
+    projected = each_has == (5 if biases else 3)
+    fast = kind == "LSTM" and not projected and input.dtype is dtypes.float32 and packed is None
+    run = LAYERS["MkldnnRnnLayerBackward0" if fast else "StackBackward0" if packed is None else "CatBackward0"]
+    lasts: list[Tensor] = []
+    cells: list[Tensor] = []
+    for layer in range(layers):
+        outs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            own = list(params[place * each_has : (place + 1) * each_has])
+            weights = own[:4] if biases else [*own[:2], None, None]
+            w_hr = own[-1] if projected else None
+            state = hidden[place], None if cell is None else cell[place]
+            out, last, last_cell, *_ = run(input, *state, *weights, w_hr, kind, sizes, direction == 1)
+            outs.append(out)
+            lasts.append(last)
+            cells.append(last_cell)
+        input = outs[0] if directions == 1 else cat(outs, -1)
+        if p and train and layer < layers - 1:
+            input = dropout(input, p, True)
+    if batch_first:
+        input = transpose(input, 0, 1) if kind == "LSTM" else input.transpose_(0, 1)  # as PyTorch's nodes show
+    return input, lasts, cells
+
+
+def _layered(kind: str, name: str, what: str) -> None:
+    def layers(*args: Any) -> tuple[Tensor, ...]:
+        out, lasts, cells = _run(kind, args)
+        return (out, stack(lasts), stack(cells)) if kind == "LSTM" else (out, stack(lasts))
+
+    layers.__name__ = layers.__qualname__ = name
+    layers.__doc__ = (
+        f"Layers of {what}: ``(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or "
+        "for packed sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``. "
+        f"``nn.{name.partition('_')[0].upper()}`` is what programs use."
+    )
+    surface(method=False, name=name)(layers)
+
+
+_layered("RNN_TANH", "rnn_tanh", "recurrent units with tanh")
+_layered("RNN_RELU", "rnn_relu", "recurrent units with relu")
+_layered("LSTM", "lstm", "long short-term memories")
+_layered("GRU", "gru", "gated recurrent units")
+
+__all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]

@@ -1,0 +1,209 @@
+"""Softmax and its kin along a dimension, with gradients that make no more arrays than they return."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ...core.devices import module_of
+from ...core.dtypes import SHORT, scalar_name, unsupported
+from ...core.tensor import Tensor, dimension
+from ...dispatch.declare import op as declared
+from ...dispatch.declare import surface
+from ...dispatch.transform_tensor import draw
+from ...kernels import small_arrays
+from ...kernels.gather_scatter import largest
+from ...kernels.half_precision import widened
+from ...kernels.normalization import PIECE, pieces
+from ...kernels.numba_dispatch import LARGE
+from ...kernels.reductions import spread_sum
+from ...kernels.reductions_numba import by_rows
+from ...runtime.user_frame import warn
+from ..creation.factory import zeros_like
+from ..elementwise.arithmetic import neg
+from ..indexing.gather_scatter import scatter_
+from ..reductions.dims import WHOLE
+
+op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
+
+
+def _check(name: str, x: Any, dim: int) -> None:
+    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
+        where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
+        raise unsupported(f"{name}_{where}", x.dtype)
+
+
+def _below_top(np: Any, x: Any, dim: int) -> Any:
+    """``x`` minus its largest element along ``dim``, in memory of its own."""
+    found = np.empty(x.shape, x.dtype)
+    return np.subtract(x, largest(np, x, dim), found) if x.size else found
+
+
+@op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
+def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dimension, without overflow."""
+    if (found := small_arrays.softmax(self, dim)) is not None:
+        return found
+    _check("softmax", self, dim)
+    if not self.ndim:
+        dimension(dim, 0)
+        return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
+    if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
+        return found
+    raised = _below_top(np, self, dim)
+    np.exp(raised, raised)
+    raised /= spread_sum(np, raised, dim)
+    return raised
+
+
+@op(function=False, method=False, opmath=True)
+def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
+    """The gradient of softmax, given its ``output``."""
+    if not output.ndim:
+        return np.zeros_like(output)
+    if output.dtype in SHORT:
+        grad_output, output = widened(grad_output, output)
+    if output.size >= LARGE and (found := by_rows("softmax_backward", output, dim, grad_output)) is not None:
+        return found
+    slope = grad_output * output
+    np.subtract(grad_output, spread_sum(np, slope, dim), out=slope)
+    slope *= output
+    return slope
+
+
+def _softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    along = g * grad_output
+    return along - g * F.sum_dim(grad_output * output, dim, True) - grad_output * F.sum_dim(g * output, dim, True)
+
+
+softmax_backward_data.derivative(
+    grad_output=lambda F, g, output, dim: F.softmax_backward_data(g, output, dim), output=_softmax_bend
+)
+softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, out, dim))
+
+
+@op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
+def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
+    """The logarithm of softmax, without overflow."""
+    if (found := small_arrays.log_softmax(self, dim)) is not None:
+        return found
+    _check("log_softmax", self, dim)
+    if not self.ndim:
+        dimension(dim, 0)
+        return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
+    if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
+        return found
+    shifted = _below_top(np, self, dim)
+    if shifted.size <= PIECE:
+        return shifted - np.log(spread_sum(np, np.exp(shifted), dim))
+    for piece in pieces(shifted, (dimension(dim, self.ndim),)):
+        shifted[piece] -= np.log(spread_sum(np, np.exp(shifted[piece]), dim))
+    return shifted
+
+
+@op(function=False, method=False, opmath=True)
+def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
+    """The gradient of log_softmax, given its ``output``."""
+    if not output.ndim:
+        return np.zeros_like(output)
+    if output.dtype in SHORT:
+        grad_output, output = widened(grad_output, output)
+    if output.size >= LARGE and (found := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
+        return found
+    slope = np.exp(output)
+    slope *= spread_sum(np, grad_output, dim)
+    return np.subtract(grad_output, slope, out=slope)
+
+
+def _log_softmax_slope(F: Any, g: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    return g - F.sum_dim(g * F.exp(output), dim, True)
+
+
+def _log_softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+    if not output_shape:
+        return F.zeros_as(g)
+    return -g * F.exp(output) * F.sum_dim(grad_output, dim, True)
+
+
+log_softmax_backward_data.derivative(grad_output=_log_softmax_slope, output=_log_softmax_bend)
+log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_data(g, out, dim))
+
+
+# -- What users see --------------------------------------------------------------------------------------------------
+
+
+def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
+    source = input if dtype is None else input.to(dtype)
+    found: Tensor = block(source, dimension(dim, source._array.ndim))
+    return found
+
+
+@surface(name="softmax", quick=softmax_block, guard=WHOLE)
+def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1.
+
+    >>> import retrograd as torch
+    >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    return _along(softmax_block, input, dim, dtype)
+
+
+@surface(name="log_softmax", quick=log_softmax_block, guard=WHOLE)
+def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    return _along(log_softmax_block, input, dim, dtype)
+
+
+def _implicit(name: str, ndim: int) -> int:
+    """The dimension that older programs left out, with PyTorch's warning."""
+    warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+@surface(function=False, method=False, quick=softmax_block, guard=WHOLE)
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
+    at = _implicit("softmax", input.ndim) if dim is None else dim
+    return _along(softmax_block, input, at, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """:func:`softmax` of the negative."""
+    at = _implicit("softmin", input.ndim) if dim is None else dim
+    return _along(softmax_block, neg(input), at, dtype)
+
+
+@surface(function=False, method=False, quick=log_softmax_block, guard=WHOLE)
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    at = _implicit("log_softmax", input.ndim) if dim is None else dim
+    return _along(log_softmax_block, input, at, dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A random sample near a one-hot vector, drawn by ``logits``; ``hard``: one-hot, with the gradient of the soft one.
+
+    ``tau`` is the temperature: the lower, the nearer to one-hot (arXiv 1611.01144).
+    """
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
+    if not logits.is_floating_point():
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {scalar_name(logits.dtype)}"
+        )
+    places = draw(lambda shape: module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
+    noise = -places.exponential_().log()
+    soft = _along(softmax_block, (logits + noise) / tau, dim, None)
+    if not hard:
+        return soft
+    chosen = soft.max(dim, keepdim=True)[1]
+    exact = scatter_(zeros_like(soft), dim, chosen, 1.0)
+    return exact - soft.detach() + soft

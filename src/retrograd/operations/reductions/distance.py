@@ -1,0 +1,327 @@
+"""Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``, and ``renorm``.
+
+Each is a norm of differences, and hands back what the norm hands back (``slope_of_norm`` in ``operations/reductions/sums.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.grad_mode import no_grad
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import op, surface
+from ...dispatch.generic_path import modify
+from ...dispatch.promotion import common_dtype, mismatch
+from ...kernels import pairwise_distance as distance_kernels
+from ..creation.factory import place_of
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..engine_ops import expand
+from ..shape.views import reshape
+from .sums import norm_rule, slope_of_norm, sum, vector_norm, vector_norm_block
+
+
+def _together(*tensors: Tensor) -> list[Tensor]:
+    """The tensors in the dtype in which they are calculated together."""
+    common = common_dtype(tensors)
+    return [each if each.dtype is common else each.to(common) for each in tensors]
+
+
+# -- Two tensors -----------------------------------------------------------------------------------------------------
+
+
+@op(backward="DistBackward0", opmath=True, function=False, method=False, holomorphic=False)
+def dist_block(np: Any, self: Any, other: Any, /, p: float) -> Any:
+    """The norm of the difference."""
+    return vector_norm_block.op.kernel(np, self - other, p, None, False)
+
+
+def _dist_rule(F: Any, g: Any, self: Any, other: Any, out: Any, self_shape: Any, other_shape: Any, p: float) -> Any:
+    shape = numpy.broadcast_shapes(self_shape, other_shape)
+    return norm_rule(F, g, self - other, out, shape, p, None, False)
+
+
+# Summed here and not by the engine, which takes it that a gradient has the shape of the result if the operand has.
+dist_block.derivative(
+    self=lambda F, g, self, other, out, self_shape, other_shape, p: F.sum_to_size(
+        _dist_rule(F, g, self, other, out, self_shape, other_shape, p), self_shape
+    ),
+    other=lambda F, g, self, other, out, self_shape, other_shape, p: F.sum_to_size(
+        -_dist_rule(F, g, self, other, out, self_shape, other_shape, p), other_shape
+    ),
+)
+
+
+@surface()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The ``p``-norm of ``input - other``, over all elements.
+
+    >>> import retrograd as torch
+    >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    a, b = _together(input, other)
+    if a.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {dtypes.scalar_name(a.dtype)} instead."
+        )
+    error = mismatch(a._array.shape, b._array.shape)
+    if error is not None:
+        raise error
+    return dist_block(a, b, float(p))
+
+
+@op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
+def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The norm of vectors along a dimension."""
+    return vector_norm_block.op.kernel(np, self, ord, dim, keepdim)
+
+
+norm_along.derivative(self=norm_rule)
+
+
+@surface(method=False)
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.pairwise_distance(torch.zeros(2, 2), torch.tensor([3.0, 4.0]), eps=0)
+    tensor([5., 5.])
+    """
+    apart = add(sub(x1, x2), eps)
+    return norm_along(apart, float(p), apart._array.ndim - 1, keepdim)
+
+
+@surface(method=False)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along ``dim``; norms below ``eps`` count as ``eps``.
+
+    >>> import retrograd as torch
+    >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+    tensor(0.7071)
+    """
+    a, b = _together(x1, x2)
+    if a.dtype.category != dtypes.FLOATING:
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {dtypes.scalar_name(a.dtype)}"
+        )
+    error = mismatch(a._array.shape, b._array.shape)
+    if error is not None:
+        raise error
+    shape = numpy.broadcast_shapes(a._array.shape, b._array.shape)
+    axis = dimension(dim, len(shape))
+    directions = []
+    for each in (expand(a, shape), expand(b, shape)):
+        length = vector_norm(each, 2, axis, True).clone()
+        with no_grad():  # for the derivative, PyTorch takes the norm as it is
+            length.clamp_min_(eps)
+        directions.append(div(each, length))
+    return sum(mul(*directions), axis)
+
+
+# -- All pairs -------------------------------------------------------------------------------------------------------
+
+
+def _pulled(F: Any, g: Any, apart: Any, out: Any, p: float) -> Any:
+    """What each difference gets of the gradient of its norm along the last dimension."""
+    if p == math.inf:
+        return g * F.sgn(apart) * F.same(F.abs(apart), out)
+    return slope_of_norm(F, g, apart, out, p)
+
+
+def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
+    """The pulls on the differences (…, P, R, M) of points ``x1`` (…, P, M) and ``x2`` (…, R, M)."""
+    one, two, both = shapes
+    apart = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
+    return _pulled(F, F.reshape(g, (*both, 1)), apart, F.reshape(out, (*both, 1)), p)
+
+
+def _cdist_rule_1(
+    F: Any, g: Any, x1: Any, x2: Any, out: Any, x1_shape: Any, x2_shape: Any, out_shape: Any, p: float
+) -> Any:
+    pulls = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
+    return F.sum_dim(pulls, len(out_shape) - 1, False)
+
+
+def _cdist_rule_2(
+    F: Any, g: Any, x1: Any, x2: Any, out: Any, x1_shape: Any, x2_shape: Any, out_shape: Any, p: float
+) -> Any:
+    pulls = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
+    return -F.sum_dim(pulls, len(out_shape) - 2, False)
+
+
+@op(backward="CdistBackward0", function=False, method=False)
+def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
+    """The norms of the differences of all pairs."""
+    if x1.dtype in dtypes.SHORT:
+        raise dtypes.unsupported("cdist", x1.dtype)
+    return distance_kernels.distances(np, x1, x2, p)
+
+
+cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
+
+
+@op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
+def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
+    """The lengths of the differences of all pairs, by a product of matrices."""
+    return distance_kernels.lengths(np, x1, x2)
+
+
+def _euclidean_rule(F: Any, g: Any, mine: Any, other: Any, out: Any, out_shape: Any) -> Any:
+    """``sum(g / out * (mine - other))`` over the others, by products of matrices."""
+    weight = F.masked_fill_scalar(g / out, out == 0, 0)
+    return mine * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
+
+
+euclidean_block.derivative(
+    x1=lambda F, g, x1, x2, out, out_shape: _euclidean_rule(F, g, x1, x2, out, out_shape),
+    x2=lambda F, g, x1, x2, out, out_shape: _euclidean_rule(F, F.mT(g), x2, x1, F.mT(out), out_shape),
+)
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+@surface(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0]) -> Tensor:
+    """The ``p``-norms of the differences of all pairs: of ``x1`` (…, P, M) and ``x2`` (…, R, M), shaped (…, P, R).
+
+    Euclidean distances of more than 25 points come from a product of matrices, unless ``compute_mode`` forbids it.
+
+    >>> import retrograd as torch
+    >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, each in (("X1", x1), ("X2", x2)):
+        if each._array.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {each._array.ndim}D")
+    one, two = x1._array.shape, x2._array.shape
+    if one[-1] != two[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {one[-1]} X2: {two[-1]}")
+    for name, each in (("X1", x1), ("X2", x2)):
+        if each.dtype.category != dtypes.FLOATING:
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {dtypes.scalar_name(each.dtype)}"
+            )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    error = mismatch(one[:-2], two[:-2])
+    if error is not None:
+        raise error
+    if x1.dtype is not x2.dtype:
+        a, b = (dtypes.scalar_name(each.dtype) for each in (x1, x2))
+        raise RuntimeError(f"expected scalar type {a} but found {b}")
+    mode, filled = _MODES.index(compute_mode), x1._array.size and x2._array.size
+    if filled and p == 2 and (mode == 1 or (mode == 0 and max(one[-2], two[-2]) > 25)):
+        found = euclidean_block(x1, x2)
+        return reshape(found, found._array.shape)
+    return cdist_block(x1, x2, float(p))
+
+
+@op(backward="PdistBackward0", function=False, method=False)
+def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
+    """The norms of the differences of rows ``first`` and ``second``."""
+    if self.dtype in dtypes.SHORT and first.size:
+        raise dtypes.unsupported("pdist", self.dtype)
+    return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
+
+
+def _pdist_rule(F: Any, g: Any, self: Any, first: Any, second: Any, out: Any, self_shape: Any, out_shape: Any,
+                p: float) -> Any:  # fmt: skip
+    apart = F.index_select_block(self, first, 0) - F.index_select_block(self, second, 0)
+    pulls = _pulled(F, F.reshape(g, (*out_shape, 1)), apart, F.reshape(out, (*out_shape, 1)), p)
+    there = F.index_select_backward(pulls, first, self_shape, 0)
+    return there - F.index_select_backward(pulls, second, self_shape, 0)
+
+
+pdist_block.derivative(self=_pdist_rule)
+
+
+@surface(method=False)
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The ``p``-norms of the differences of each two rows of ``input`` (N, M): the upper triangle, row by row.
+
+    >>> import retrograd as torch
+    >>> torch.pdist(torch.tensor([[0.0], [1.0], [3.0]]))
+    tensor([1., 3., 2.])
+    """
+    if input._array.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._array.ndim}D")
+    if input.dtype.category != dtypes.FLOATING:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    np = place_of(input.device)
+    first, second = np.triu_indices(input._array.shape[0], 1)
+    return pdist_block(input, wrap(first), wrap(second), float(p))
+
+
+# -- Norms held below a bound ----------------------------------------------------------------------------------------
+
+_SOFT = 1e-7  # added to a norm before it divides
+
+
+def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return tuple(axis for axis in range(len(shape)) if axis != dim)
+
+
+@op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
+def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
+    """The slices along ``dim``, those scaled down whose norm is greater than ``maxnorm``."""
+    size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
+    return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)
+
+
+def _renorm_rule(F: Any, g: Any, self: Any, self_shape: Any, p: float, dim: int, maxnorm: float) -> Any:
+    rest = _others(self_shape, dim)
+    size = F.vector_norm_block(self, p, rest, True)
+    inverse = 1 / (size + _SOFT)
+    along = F.sum_dim(F.real(g * self), rest, True)
+    back = norm_rule(F, along, F.conj_physical(self), size, self_shape, p, rest, True)
+    scaled = inverse * maxnorm * (g - inverse * back)
+    return F.where_else(size > maxnorm, scaled) + F.where_else(F.logical_not(size > maxnorm), g)
+
+
+renorm_block.derivative(self=_renorm_rule)
+
+
+def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[float, int, float]:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    ndim = input._array.ndim
+    if ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
+    axis = dimension(dim, ndim)
+    if input.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{dtypes.scalar_name(input.dtype)}"
+        )
+    return float(p), axis, float(maxnorm)
+
+
+@surface()
+def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
+    """The slices of ``input`` along ``dim``; those whose ``p``-norm is greater than ``maxnorm`` are scaled down to it.
+
+    >>> import retrograd as torch
+    >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    return renorm_block(input, *_renorm_arguments(input, p, dim, maxnorm))
+
+
+@surface(function=False)
+def renorm_(input: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    """In-place version of :func:`renorm`."""
+    return modify(renorm_block.op, (input,), _renorm_arguments(input, p, dim, maxnorm))

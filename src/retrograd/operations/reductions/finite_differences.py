@@ -1,0 +1,177 @@
+"""Differences of neighbours, and derivatives estimated from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension
+from ...dispatch.declare import TENSORS, surface
+from ..indexing.masked_fill import copy_
+from ..shape.join import cat
+from ..shape.slicing import slice_block
+
+F: Any = TENSORS
+
+
+def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
+    return slice_block(x, dim, start, max(start, end), 1)
+
+
+@surface()
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The ``n``-th differences of neighbours along ``dim``, after ``prepend`` and ``append`` are joined to its ends.
+
+    Raises RuntimeError for a 0-d tensor, a negative ``n``, and ends whose shape does not fit.
+
+    >>> import retrograd as torch
+    >>> torch.diff(torch.tensor([1, 3, 2]))
+    tensor([ 2, -1])
+    """
+    for end in (prepend, append):
+        _check_end(input, dim, end)
+    if not input._array.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    at = dimension(dim, input._array.ndim)
+    if n == 0:
+        return copy_(input.new_zeros(input._array.shape), input)
+    pieces = [each for each in (prepend, input, append) if each is not None]
+    result = cat(pieces, at) if len(pieces) > 1 else input
+    step = F.logical_xor if result.dtype is dtypes.bool_ else F.sub
+    for _ in range(min(n, result._array.shape[at])):
+        size = result._array.shape[at]
+        result = step(_from(result, at, 1, size), _from(result, at, 0, size - 1))
+    return result
+
+
+def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
+    if end is None:
+        return
+    if end._array.ndim != input._array.ndim:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    at = dimension(dim, input._array.ndim)
+    for axis, (have, want) in enumerate(zip(end._array.shape, input._array.shape, strict=True)):
+        if axis != at and have != want:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                f"differencing dimension; input.size({axis}) = {want}, but got tensor.size({axis}) = {have}"
+            )
+
+
+# -- Estimated derivatives -------------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """Derivatives along dimensions, estimated by central differences of second order.
+
+    ``spacing``: the distance of neighbours (a number, or one for each dimension), or for each dimension a vector of
+    coordinates. ``dim``: the dimensions (all). ``edge_order``: the order of the differences at both ends, 1 or 2.
+    See Fornberg, "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids" (1988).
+
+    >>> import retrograd as torch
+    >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+    (tensor([3., 4., 6., 7.]),)
+    """
+    ndim = input._array.ndim
+    axes = _gradient_dims(dim, ndim)
+    distances = _distances(input, spacing, dim, axes)
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    for axis in axes:
+        if input._array.shape[axis] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(
+        (_uneven if isinstance(distance, Tensor) else _even)(input, axis, distance, edge_order)
+        for axis, distance in zip(axes, distances, strict=True)
+    )
+
+
+def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
+    if dim is None:
+        return tuple(range(ndim))
+    given = (dim,) if isinstance(dim, int) else tuple(dim)
+    axes = tuple(dimension(each, ndim) for each in given)
+    for axis in axes:
+        if axes.count(axis) > 1:
+            raise RuntimeError(f"dim {axis} appears multiple times in the list of dims")
+    return axes
+
+
+def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    """For each dimension the distance of neighbours, or a vector of coordinates."""
+    if isinstance(spacing, Tensor) and not spacing._array.ndim:
+        spacing = spacing.item()
+    if spacing is None or isinstance(spacing, (int, float, complex)):
+        return (1 if spacing is None else spacing,) * len(axes)
+    found = tuple(spacing)
+    if len(found) != len(axes):
+        if dim is None:
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
+                f"{input._array.ndim}', since dim argument was not given, but got a list of length {len(found)}"
+            )
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {len(found)} and a dim argument of length {len(axes)}."
+        )
+    for each in found:
+        if isinstance(each, Tensor) and each._array.ndim != 1:
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{each._array.ndim} dimensions!"
+            )
+    return found
+
+
+def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
+    size = x._array.shape[dim]
+    inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
+    if edge_order == 1:
+        first = (_from(x, dim, 1, 2) - _from(x, dim, 0, 1)) / step
+        last = (_from(x, dim, size - 1, size) - _from(x, dim, size - 2, size - 1)) / step
+    else:
+        a, b, c = (_from(x, dim, i, i + 1) for i in range(3))
+        first = (-1.5 * a + 2 * b - 0.5 * c) / step
+        a, b, c = (_from(x, dim, size - i - 1, size - i) for i in range(3))
+        last = (1.5 * a - 2 * b + 0.5 * c) / step
+    return cat((first, inner, last), dim)
+
+
+def _uneven(x: Tensor, dim: int, places: Tensor, edge_order: int) -> Tensor:
+    size = x._array.shape[dim]
+    gaps = diff(places)
+    before, after = gaps[:-1], gaps[1:]
+    shape = [1] * x._array.ndim
+    shape[dim] = -1
+    weights = (
+        -after / (before * (before + after)),
+        (after - before) / (before * after),
+        before / (after * (before + after)),
+    )
+    left, middle, right = (each.reshape(shape) for each in weights)
+    inner = left * _from(x, dim, 0, size - 2) + middle * _from(x, dim, 1, size - 1) + right * _from(x, dim, 2, size)
+    if edge_order == 1:
+        first = (_from(x, dim, 1, 2) - _from(x, dim, 0, 1)) / gaps[0]
+        last = (_from(x, dim, size - 1, size) - _from(x, dim, size - 2, size - 1)) / gaps[-1]
+    else:
+        first = _edge(x, dim, (0, 1, 2), gaps[0], gaps[1])
+        last = -_edge(x, dim, (size - 1, size - 2, size - 3), gaps[-1], gaps[-2])
+    return cat((first, inner, last), dim)
+
+
+def _edge(x: Tensor, dim: int, places: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
+    """The one-sided difference of second order at the first of three places, ``near`` and ``far`` apart."""
+    a, b, c = (_from(x, dim, i, i + 1) for i in places)
+    both = near + far
+    return -(both + near) / (near * both) * a + both / (near * far) * b - near / (both * far) * c

@@ -1,0 +1,100 @@
+"""Reductions of the stretches that a dimension is cut into. They are scattered reductions; only the node has another name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from ...core.dtypes import unsupported
+from ...core.tensor import Tensor, wrap
+from ...dispatch.declare import surface, variant
+from ...dispatch.generic_path import apply
+from ..creation.factory import full
+from ..indexing.gather_scatter import scatter_reduce_block
+from ..shape.slicing import narrow
+
+_segments = variant(scatter_reduce_block, backward="SegmentReduceBackward0")
+#: What each reduction is called where it is scattered, and its value for no elements.
+_KINDS = {
+    "sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "amax": ("amax", -math.inf),
+    "min": ("amin", math.inf), "amin": ("amin", math.inf), "prod": ("prod", 1.0),
+}  # fmt: skip
+
+
+@surface(method=False)
+def segment_reduce(
+    data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
+) -> Tensor:  # fmt: skip
+    """Reduce stretches of a dimension: ``reduce`` is sum, mean, max, min or prod.
+
+    ``lengths`` (…, segments) says how long the stretches are, or ``offsets`` (…, segments + 1) where each begins and the
+    last ends. ``initial``: what each begins with. ``unsafe``: do not check that the lengths add up.
+
+    >>> import retrograd as torch
+    >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "max", lengths=torch.tensor([1, 2]))
+    tensor([1., 3.])
+    """
+    if reduce not in _KINDS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if data._array.dtype.kind not in "fV":
+        raise unsupported("_segment_reduce_cpu", data._array.dtype)
+    starts, counts = _stretches(data, lengths, offsets, axis, unsafe)
+    axis %= max(data.ndim, 1)
+    places = _places(data, starts, counts, axis)
+    name, empty = _KINDS[reduce]
+    segments = counts.shape[-1]
+    loose = bool((places == segments).any())  # elements that are in no stretch
+    shape = [*counts.shape[:-1], segments + loose, *data.shape[axis + 1 :]]
+    begin = full(shape, empty if initial is None else initial, dtype=data.dtype, device=data.device)
+    if name == "mean" and initial is not None:
+        total = apply(_segments, (begin, places, data), (axis, "sum", True))
+        found = total / wrap(_beside(numpy.maximum(counts, 1), data.ndim)).to(data.dtype)
+    else:
+        found = apply(_segments, (begin, places, data), (axis, name, name != "mean"))
+    return narrow(found, axis, 0, segments) if loose else found
+
+
+def _stretches(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
+    """Where each stretch begins, and how long it is. Raises torch's errors for what does not fit the data."""
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    what, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
+    array = numpy.asarray(given._array, numpy.int64)
+    if array.ndim > data.ndim:
+        raise RuntimeError(f"Expected data.dim() >= {what}_value.dim() to be true, but got false.")
+    if axis not in (array.ndim - 1, array.ndim - 1 - data.ndim):
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {what} but got {axis}.")
+    if lengths is None:
+        return array[..., :-1], numpy.maximum(numpy.diff(array, axis=-1), 0)
+    if not unsafe:
+        if array.size and array.min() < 0:
+            raise RuntimeError("lengths contains negative value!")
+        if (array.sum(-1) != data.shape[array.ndim - 1]).any():
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+                "!unsafe."
+            )
+    return numpy.cumsum(array, -1) - array, array
+
+
+def _places(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
+    """For every element of the data its stretch; behind the last one where it is in none."""
+    size, segments = data.shape[axis], counts.shape[-1]
+    found = numpy.full((*counts.shape[:-1], size), segments)
+    for row in numpy.ndindex(counts.shape[:-1]):
+        for number, (start, count) in enumerate(zip(starts[row], counts[row], strict=True)):
+            found[row][start : start + count] = number
+    return wrap(numpy.broadcast_to(_beside(found, data.ndim), data.shape).copy())
+
+
+def _beside(array: Any, ndim: int) -> Any:
+    """With dimensions of one element behind, up to ``ndim``."""
+    return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
+
+
+__all__ = ["segment_reduce"]

@@ -1,0 +1,429 @@
+"""Quantiles, covariances and histograms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import METHODS, surface
+from ...dispatch.return_types import named
+from ...dispatch.transform_tensor import innermost, slicewise
+from ...runtime.user_frame import warn
+from ..creation.factory import made, place_of, scalar_tensor
+from ..elementwise.arithmetic import div, mul, sub
+from ..elementwise.complex import complex_pair, imag, real
+from ..elementwise.elementary import sqrt
+from ..elementwise.rounding import clamp
+from ..indexing.sort import sort
+from ..linalg.exports import mm
+from ..shape.join import where_
+from ..shape.rearrange import diag
+from ..shape.views import flatten, reshape, squeeze, t, transpose, unsqueeze, view
+from .sums import sum
+
+# -- Quantiles -------------------------------------------------------------------------------------------------------
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
+    """The quantiles asked for as a tensor, where everything goes together."""
+    if isinstance(q, (int, float)) and not isinstance(q, bool):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+        q = scalar_tensor(float(q), dtype=input.dtype, device=input.device)
+    if not isinstance(q, Tensor):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got (Tensor, {type(q).__name__}), but expected one "
+            "of:"
+        )
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if not input._array.size:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q._array.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if q.dtype is not input.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if not bool(((q._array >= 0) & (q._array <= 1)).all()):
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+    return q
+
+
+def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
+    """The elements in order along a last dimension, beside those that the results will have."""
+    shape = input._array.shape
+    if axis is None:
+        found, kept = sort(flatten(input))[0], (1,) * len(shape) if keepdim else ()
+    elif axis == len(shape) - 1 or not shape:
+        found, kept = sort(input)[0], shape[:-1] + (1,) * (keepdim and bool(shape))
+    else:
+        found = sort(transpose(unsqueeze(input, -1), axis, -1))[0]
+        kept = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])
+    return view(found, *kept, found._array.shape[-1] if found._array.ndim else 1)
+
+
+def _quantile(
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
+) -> Tensor:
+    level = _levels(name, input, q, interpolation)
+    axis = None if dim is None else dimension(dim, input._array.ndim)
+    ordered = _ordered(input, axis, keepdim)
+    levels = level if level._array.ndim else reshape(level, (1,))
+    nothing = METHODS["isnan"](ordered.detach())
+    if skip:
+        last = sub(sum(nothing.logical_not(), -1, True), 1)
+        ranks = mul(levels, last)
+        ranks = METHODS["masked_fill"](ranks, ranks < 0, 0)
+    else:
+        last = ordered._array.shape[-1] - 1
+        ranks = METHODS["masked_fill"](mul(levels, last), nothing.any(-1, True), last)
+    turned = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
+    if turned is not None:
+        ranks = METHODS[turned](ranks)
+    places = ranks.detach()
+    below = places.to(dtypes.int64)
+    found = METHODS["gather"](ordered, -1, below)
+    if turned is None:
+        above = METHODS["gather"](ordered, -1, places.ceil().to(dtypes.int64))
+        share = sub(ranks, below) if interpolation == "linear" else made(numpy.full_like(ranks._array, 0.5))
+        found = METHODS["lerp_"](found, above, share)
+    if level._array.ndim:
+        found = METHODS["transpose_"](METHODS["unsqueeze_"](found, 0), 0, -1)
+    return METHODS["squeeze_"](found, -1)
+
+
+@surface()
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    """The ``q``-quantiles (a number, or a vector of them, between 0 and 1) of all elements or along ``dim``.
+
+    ``interpolation``: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``. With a vector, its dimension comes
+    first in the result. A nan among the elements makes the result nan.
+
+    >>> import retrograd as torch
+    >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.75]))
+    tensor([2., 3.])
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@surface()
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    """As :func:`quantile`, of the elements that are not nan."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+# -- Covariances -----------------------------------------------------------------------------------------------------
+
+
+def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
+    if given._array.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given._array.ndim} dimensions"
+        )
+    if not right:
+        shown = dtypes.scalar_name(given.dtype)
+        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {shown} dtype")
+    if given._array.size != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{given._array.size} != {count}"
+        )
+    if count and bool((given._array < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return given
+
+
+@surface()
+def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of variables (rows) over observations (columns), divided by their number less ``correction``.
+
+    ``fweights``: how often each observation was made (integers); ``aweights``: how important each is (floats).
+
+    >>> import retrograd as torch
+    >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
+    tensor([[2., 0.],
+            [0., 0.]])
+    """
+    if input._array.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input._array.ndim} dimensions"
+        )
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = view(input, 1, -1) if input._array.ndim < 2 else input
+    count = rows._array.shape[1]
+    w = None
+    if fweights is not None:
+        right = fweights.dtype.category == dtypes.INTEGER and fweights.dtype is not dtypes.bool_
+        w = _weights("fweights", fweights, count, "integral", right)
+    if aweights is not None:
+        a = _weights("aweights", aweights, count, "floating point", aweights.dtype.category == dtypes.FLOATING)
+        w = a if w is None else mul(w, a)
+    total = wrap(numpy.asarray(count)) if w is None else sum(w)
+    sliced = innermost((total,)) is not None  # vmap: nothing is decided by numbers
+    if w is not None and not sliced and not bool(total):
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+    average = div(sum(rows if w is None else mul(rows, w), 1), total)
+    if aweights is not None and correction != 0:
+        left = sub(total, div(mul(sum(mul(w, aweights)), correction), total))
+    else:
+        left = sub(total, correction)
+    if sliced:
+        left = where_(left <= 0, mul(left, 0), left)
+    elif bool(left <= 0):
+        warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+        )  # fmt: skip
+        left = mul(left, 0)
+    centred = sub(rows, unsqueeze(average, 1))
+    return squeeze(div(mm(centred, METHODS["conj"](t(centred if w is None else mul(centred, w)))), left))
+
+
+@surface()
+def corrcoef(input: Tensor) -> Tensor:
+    """Pearson's correlations of variables (rows) over observations (columns).
+
+    >>> import retrograd as torch
+    >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input._array.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input._array.ndim} dimensions"
+        )
+    found = cov(input)
+    if not found._array.ndim:
+        return div(found, found)
+    spread = sqrt(real(diag(found)))
+    found = div(div(found, view(spread, -1, 1)), view(spread, 1, -1))
+    if found.is_complex():
+        return complex_pair(clamp(real(found), -1, 1), clamp(imag(found), -1, 1))
+    return clamp(found, -1, 1)
+
+
+# -- Histograms ------------------------------------------------------------------------------------------------------
+
+
+def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
+    """The range of one dimension, wide enough to be divided."""
+    low, high = float(lows), float(highs)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"{name}: dimension {axis}'s range [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError(
+            f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension {axis}"
+        )  # fmt: skip
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
+    kind = dtypes.scalar_name(dtypes.of(points.dtype)).lower()
+    if points.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if len(edges) != points.shape[-1]:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {points.shape[-1]} sequences of bin edges for a {points.shape[-1]}-dimensional "
+            f"histogram but got {len(edges)}"
+        )
+    for axis, each in enumerate(edges):
+        if isinstance(each, int):
+            if each <= 0:
+                raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {each} for dimension {axis}")
+            continue
+        if each.dtype != points.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                f"{kind} and bins for dimension {axis} with dtype {dtypes.scalar_name(dtypes.of(each.dtype)).lower()}"
+            )
+        if each.ndim != 1:
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have one dimension, but got {each.ndim} dimensions in the bins "
+                f"tensor for dimension {axis}"
+            )
+        if each.size < 2:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {each.size - 1} for dimension {axis}"
+            )  # fmt: skip
+    if weight is not None:
+        if weight.dtype != points.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
+                f"dtype, but got input({kind}), and weight({dtypes.scalar_name(dtypes.of(weight.dtype)).lower()})"
+            )
+        if weight.shape != points.shape[:-1]:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+                f"excluding its innermost dimension, but got input with shape {list(points.shape)} and weight with shape "
+                f"{list(weight.shape)}"
+            )
+
+
+def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
+    """The edges of the bins of each dimension: those given, or evenly over the range or over the data."""
+    count = points.shape[-1]
+    if range is not None and len(range) != 2 * count:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got "
+            f"{len(range)}"
+        )
+    found = []
+    for axis, each in enumerate(bins):
+        if not isinstance(each, int):
+            found.append(each)
+            continue
+        if range is None and points.dtype not in (numpy.float32, numpy.float64):
+            raise dtypes.unsupported("histogramdd", points.dtype)
+        values = points[..., axis]
+        if range is not None:
+            ends = range[2 * axis], range[2 * axis + 1]
+        else:
+            ends = (values.min(), values.max()) if values.size else (0, 1)
+        low, high = _span("torch.histogramdd", *ends, axis)
+        with numpy.errstate(all="ignore"):
+            found.append(np.linspace(low, high, each + 1).astype(points.dtype))
+    return found
+
+
+def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
+    """How many points fall between the edges of each dimension; the last bin takes its upper edge too."""
+    if points.dtype.kind not in "fV":
+        raise dtypes.unsupported("histogram_cpu", points.dtype)
+    shape = tuple(each.size - 1 for each in edges)
+    rows = points.reshape(-1, points.shape[-1])
+    place, inside = np.zeros(rows.shape[0], np.int64), np.ones(rows.shape[0], bool)
+    for axis, each in enumerate(edges):
+        values = rows[:, axis]
+        bin_ = np.minimum(np.searchsorted(each, values, "right") - 1, each.size - 2)
+        inside &= (values >= each[0]) & (values <= each[-1])
+        place = place * (each.size - 1) + bin_
+    weights = None if weight is None else weight.reshape(-1)[inside]
+    found = np.bincount(place[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
+    if density:
+        found = found / np.add.reduce(found, axis=None)
+        for axis, each in enumerate(edges):
+            found = found / (each[1:] - each[:-1]).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
+    return found
+
+
+_Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("histogramdd", ("hist", "bin_edges"))
+
+
+@surface()
+@slicewise
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+) -> Any:
+    """How many elements (or how much ``weight``) fall into each bin, and the edges of the bins.
+
+    ``bins``: how many, evenly over ``range`` (of the data by default), or a tensor of their edges. ``density``: divided
+    so that the integral is 1.
+
+    >>> import retrograd as torch
+    >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
+    tensor([2., 1.])
+    """
+    given = isinstance(bins, Tensor)
+    if not given and not isinstance(bins, int):
+        raise TypeError(
+            f"histogram() received an invalid combination of arguments - got (Tensor, {type(bins).__name__}), but expected "
+            "one of:"
+        )
+    if given and range is not None:
+        raise TypeError(
+            "histogram() received an invalid combination of arguments - got (Tensor, Tensor, range="
+            f"{type(range).__name__}), but expected one of:"
+        )
+    points = input._array.reshape(-1, 1)
+    weights = None if weight is None else weight._array.reshape(-1)
+    hist, edges = _histogram(input, points, (bins,), range, weights, density)
+    return _Histogram((wrap(hist), bins if given else wrap(edges[0])))
+
+
+def _histogram(
+    input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
+) -> tuple[Any, list[Any]]:
+    np = place_of(input.device)
+    given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
+    _check_points(points, given, weight)
+    edges = _edges(np, points, given, range)
+    return _counted(np, points, edges, weight, density), edges
+
+
+@surface(method=False)
+@slicewise
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """As :func:`histogram` for points: the last dimension of ``input`` holds their coordinates.
+
+    ``bins``: how many along every dimension, or a sequence of how many or of tensors of edges for each.
+
+    >>> import retrograd as torch
+    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    if input._array.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    count = input._array.shape[-1]
+    each = [bins] * count if isinstance(bins, int) else list(bins)
+    if len(each) != count:
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    hist, edges = _histogram(input, input._array, each, range, None if weight is None else weight._array, density)
+    return _HistogramDD(
+        (wrap(hist), tuple(b if isinstance(b, Tensor) else wrap(e) for b, e in zip(each, edges, strict=True)))
+    )
+
+
+@surface()
+@slicewise
+def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
+    """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data).
+
+    >>> import retrograd as torch
+    >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    array = input._array
+    if array.dtype.kind not in "fV":
+        raise dtypes.unsupported("histogram_cpu", array.dtype)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = float(min), float(max)
+    if low == high and array.size:
+        low, high = float(array.min()), float(array.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        # A nan found in the data shows a sign in PyTorch's text, one that was given does not.
+        shown = ["-nan" if min == max and math.isnan(bound) else f"{bound:g}" for bound in (low, high)]
+        raise RuntimeError(f"torch.histc: range of [{shown[0]}, {shown[1]}] is not finite")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    if low == high:
+        low, high = low - 1, high + 1
+    return wrap(_evenly_counted(place_of(input.device), array.reshape(-1), bins, low, high))
+
+
+def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
+    """Counts in equal intervals; the place of an element is calculated in its own precision, as PyTorch does."""
+    kind = values.dtype.type
+    first, last = kind(low), kind(high)
+    inside = values[(values >= first) & (values <= last)]
+    place = ((inside - first) * kind(bins) / (last - first)).astype(np.int64)
+    return np.bincount(np.minimum(place, bins - 1), minlength=bins).astype(values.dtype)

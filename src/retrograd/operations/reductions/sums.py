@@ -1,0 +1,693 @@
+"""Sums, means, variances and norms: many elements to one."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension
+from ...dispatch.declare import ARRAYS, TENSORS, surface
+from ...dispatch.declare import op as declared
+from ...dispatch.promotion import F32
+from ...kernels import reductions_numba, small_arrays
+from ...kernels.gather_scatter import largest
+from ...kernels.numba_dispatch import LARGE, copy_into
+from ...kernels.reductions import FEW, MOST, ONES, mean_along, spread_sum, summed, total
+from ...runtime.user_frame import warn
+from ..elementwise.arithmetic import true_divide
+from ..shape.views import spread
+from .dims import axes_of, kept_shape, restored
+
+op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
+
+F: Any = TENSORS
+INT = numpy.dtype(numpy.int64)
+
+
+def count_of(shape: tuple[int, ...], dim: Any) -> int:
+    """How many elements each result is made of."""
+    if dim.__class__ is int and -len(shape) <= dim < len(shape):
+        return shape[dim]
+    if dim is None:
+        return math.prod(shape)
+    return math.prod([shape[axis] for axis in axes_of(dim, len(shape))])
+
+
+def _floats_only(name: str, x: Any, infer: bool = False) -> None:
+    if x.dtype.kind in "biu":
+        kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
+        shown = dtypes.scalar_name(dtypes.of(x.dtype))
+        raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
+
+
+def wide(np: Any, x: Any) -> Any:
+    return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
+
+
+# -- Sums and means --------------------------------------------------------------------------------------------------
+
+
+#: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``dispatch/fast_path_codegen.py``).
+_FEW = f"FLOATS and (_few := self.size) <= {FEW}"
+_FEW_OR_WHOLE = f"({_FEW}) or (_d is INT and (_few := self.size) <= 16) or _d is BOOL"
+_PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"
+_BY_PYTHON = "total_of((self if self.ndim == 1 else self.ravel()).tolist())"
+_NAMED = {
+    "total_of": sum,
+    "counted": numpy.count_nonzero,
+    "INT": INT,
+    "BOOL": numpy.dtype(bool),
+    **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()},
+}
+
+
+@declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=(
+        _FEW_OR_WHOLE,
+        f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
+    ))  # fmt: skip
+def sum_all(np: Any, self: Any, /) -> Any:
+    """The sum of all elements."""
+    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, wide(np, self))
+
+
+sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
+
+
+@op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
+def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Sums over dimensions."""
+    return summed(np, wide(np, self), axes_of(dim, self.ndim), keepdim)
+
+
+sum_dim.derivative(
+    self=lambda F, g, self_shape, dim, keepdim: F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+)
+
+
+@surface(quick=sum_all, also=[(sum_dim, "")])
+def sum(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
+
+    >>> import retrograd as torch
+    >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([4., 6.])
+    """
+    if axis is not None or keepdims:
+        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
+    if dtype is not None:
+        input = input if dtype is input.dtype else input.to(dtype)
+        if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
+            return sum(input, dim, keepdim).to(dtype)
+    if dim is None and not keepdim:
+        return sum_all(input)
+    return sum_dim(input, dim, keepdim)
+
+
+@declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=(_FEW + " and _few",
+            f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
+)  # fmt: skip
+def mean_all(np: Any, self: Any, /) -> Any:
+    """The mean of all elements."""
+    _floats_only("mean", self, True)
+    return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
+
+
+@op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
+def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
+    """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    if grad.dtype.char == "e" and count > MOST:
+        return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
+    share = np.asarray(grad / count)
+    out = np.empty(shape, share.dtype)
+    if out.size >= LARGE:
+        copy_into(out, share)
+    else:
+        out[...] = share
+    return out
+
+
+_evenly = ARRAYS.evenly_spread
+
+
+def _spread_at_once(grad: Any, shape: Any, count: int) -> Any:
+    """``evenly_spread`` of arrays: one number over few."""
+    if grad.__class__ is numpy.float32 and 0 < count < LARGE:
+        out = numpy.empty(shape, F32)
+        out.fill(float(grad) / count)  # the same quotient although it is rounded twice
+        return out
+    return _evenly(grad, shape, count)
+
+
+ARRAYS.__dict__["evenly_spread"] = _spread_at_once
+evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
+mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
+
+
+@op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
+def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Means over dimensions."""
+    _floats_only("mean", self, True)
+    axes = axes_of(dim, self.ndim)
+    if len(axes) == 1:
+        return mean_along(np, self, axes[0], keepdim)
+    return summed(np, self, axes, keepdim) / self.dtype.type(count_of(self.shape, dim))
+
+
+mean_dim.derivative(
+    self=lambda F, g, self_shape, dim, keepdim: F.evenly_spread(
+        restored(F, g, self_shape, dim, keepdim), self_shape, count_of(self_shape, dim)
+    )
+)
+
+
+@surface(quick=mean_all, also=[(mean_dim, "")])
+def mean(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """The mean of all elements, or over ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
+    tensor([2., 3.])
+    """
+    if axis is not None or keepdims:
+        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
+    if dtype is not None:
+        if dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+                f"Got: {dtypes.scalar_name(dtype)}"
+            )
+        input = input.to(dtype)
+    if dim is None and not keepdim:
+        return mean_all(input)
+    return mean_dim(input, dim, keepdim)
+
+
+@op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
+def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Sums over dimensions, nan counting as 0."""
+    return summed(np, wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
+
+
+nansum_block.derivative(
+    self=lambda F, g, self, self_shape, dim, keepdim: F.where_else(
+        self == self, F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+    )
+)
+
+
+@surface()
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The sum, nan counting as 0."""
+    if dtype is not None and dtype.category < dtypes.FLOATING:
+        return sum(input, dim, keepdim, dtype=dtype)
+    return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
+
+
+@surface()
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The mean of the elements that are not nan."""
+    if input.dtype.category < dtypes.FLOATING:
+        shown = dtypes.scalar_name(input.dtype)
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
+    counted = sum(~input.isnan(), dim, keepdim)
+    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted)
+
+
+@op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
+def prod_all(np: Any, self: Any, /) -> Any:
+    """The product of all elements."""
+    if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
+        return found
+    return np.multiply.reduce(wide(np, self), None)
+
+
+prod_all.derivative(
+    self=lambda F, g, self, self_shape: g * F.reshape(F.product_of_others(F.reshape(self, (-1,)), 0), self_shape)
+)
+
+
+@op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
+def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """Products over a dimension."""
+    axes = axes_of(dim, self.ndim)
+    if (
+        self.size >= LARGE
+        and len(axes) == 1
+        and (found := reductions_numba.products(self, axes[0], keepdim)) is not None
+    ):
+        return found
+    return np.multiply.reduce(wide(np, self), axis=axes, keepdims=keepdim)
+
+
+prod_dim.derivative(
+    self=lambda F, g, self, self_shape, dim, keepdim: (
+        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
+        if self_shape
+        else g
+    )
+)
+
+
+@surface(quick=prod_all, also=[(prod_dim, "")])
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The product of all elements, or over ``dim``; integers are multiplied as int64.
+
+    >>> import retrograd as torch
+    >>> torch.prod(torch.tensor([1, 2, 3]))
+    tensor(6)
+    """
+    if dtype is not None:
+        input = input.to(dtype)
+        if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
+            return prod(input, dim, keepdim).to(dtype)
+    return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
+
+
+@surface(function=False)
+def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """The sum over the dimensions along which a tensor of shape ``size`` would be broadcast to this one."""
+    target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
+    lead = len(shape) - len(target)
+    if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if not target:
+        return sum(input)
+    axes = (*range(lead), *(lead + i for i, (a, b) in enumerate(zip(shape[lead:], target, strict=True)) if a != b))
+    result = sum(input, axes, True) if axes else input
+    return result.view(target) if lead else result
+
+
+# -- Variance --------------------------------------------------------------------------------------------------------
+
+
+def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance, as far as it goes in double precision: its root fits where it does not itself."""
+    if x.dtype.kind in "biu":
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    count = count_of(x.shape, dim)
+    left = max(count - correction, 0)
+    if dim.__class__ is int and (found := small_arrays.variance(x, dim, left, keepdim)) is not None:
+        return found
+    if dim is None and not keepdim and 0 < x.size <= small_arrays.LONG and x.dtype.kind == "f":
+        return small_arrays.variance_of_all(x, left)
+    if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
+        flat = x.ravel().astype(np.float64)
+        flat -= total(np, flat) / count
+        return np.divide(flat.dot(flat), left)
+    axes = axes_of(dim, x.ndim)
+    found = _squares(np, x, axes, count, keepdim)
+    if found.dtype == np.float32 and not ((found > TINY) & (found < math.inf)).all():
+        found = _squares(np, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64), axes, count, keepdim)
+    return np.divide(found, found.dtype.type(left))
+
+
+#: Sums of squares up to here have lost digits of single precision.
+TINY = 1e-30
+
+
+def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
+    """The sums over ``axes`` of the squared distances from the mean."""
+    if x.size >= LARGE and x.dtype.kind == "f":
+        centre = summed(np, x, axes, True) / x.dtype.type(count)
+        found = reductions_numba.squares(x, centre, axes, keepdim)
+        if found is not None:
+            return found
+    whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
+    centred = x - whole / x.dtype.type(max(count, 1))
+    squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
+    return summed(np, squares, axes, keepdim)
+
+
+def _as_real(np: Any, found: Any, x: Any) -> Any:
+    """``found`` in the precision of ``x``."""
+    return np.asarray(found, x.dtype if x.dtype.kind != "c" else x.real.dtype)
+
+
+#: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
+_FREE = (
+    "FLOATS and count_of(self.shape, dim) > correction",
+    "kernel(np, self, dim, correction, keepdim)",
+    {"count_of": count_of},
+)
+
+
+@op(
+    name="var_block",
+    backward="VarBackward0",
+    opmath=True,
+    function=False,
+    method=False,
+    holomorphic=False,
+    inline=_FREE,
+)
+def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance over dimensions, dividing by their size less ``correction``."""
+    return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
+
+
+def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    left = max(count_of(self_shape, dim) - correction, 0)
+    scale = 2.0 / left if left else math.nan
+    return restored(F, g, self_shape, dim, keepdim) * scale * (self - F.mean_dim(self, dim, True))
+
+
+var_block.derivative(self=_var_rule)
+
+
+@op(
+    name="std_block",
+    backward="StdBackward0",
+    opmath=True,
+    function=False,
+    method=False,
+    holomorphic=False,
+    inline=_FREE,
+)
+def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation over dimensions."""
+    return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
+
+
+def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    slope = F.masked_fill_scalar(g / (out * 2), out == 0, 0)
+    return _var_rule(F, slope, self, self_shape, dim, correction, keepdim)
+
+
+std_block.derivative(self=_std_rule)
+
+
+def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
+    """The dimensions and the correction, of which PyTorch has two forms; a boolean first argument is ``unbiased``."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = 1 if unbiased else 0
+    return dim if axis is None else axis, 1 if correction is None else correction
+
+
+def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
+    if count_of(input._array.shape, dim) - correction <= 0:
+        warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            f"numel divided by output numel).",
+        )
+
+
+@surface(quick=var_block, guard="inline and dim.__class__ is not bool and correction is not None")
+def var(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    out: Any = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
+    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``.
+
+    >>> import retrograd as torch
+    >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    _freedom(input, dim, correction, "var")
+    return var_block(input, dim, correction, keepdim)
+
+
+@surface(quick=std_block, guard="inline and dim.__class__ is not bool and correction is not None")
+def std(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    out: Any = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
+    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``.
+
+    >>> import retrograd as torch
+    >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
+    tensor(0.8165)
+    """
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    _freedom(input, dim, correction, "std")
+    return std_block(input, dim, correction, keepdim)
+
+
+def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    mean = mean_dim.op.kernel(np, x, dim, keepdim)
+    return np.asarray(spread.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
+
+
+def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """``found`` (the part of the spread, or None) plus the part of the mean."""
+    if g is None:
+        return found
+    even = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
+    return even if found is None else found + even
+
+
+@op(
+    backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False,
+    holomorphic=False, inline=_FREE,
+)  # fmt: skip
+def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The variance and the mean."""
+    return _spread_and_mean(np, var_block, self, dim, correction, keepdim)
+
+
+def _var_mean_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    found = None if g[0] is None else _var_rule(F, g[0], self, self_shape, dim, correction, keepdim)
+    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+
+
+var_mean_block.derivative(self=_var_mean_rule)
+
+
+@op(
+    backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False,
+    holomorphic=False, inline=_FREE,
+)  # fmt: skip
+def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
+    """The standard deviation and the mean."""
+    return _spread_and_mean(np, std_block, self, dim, correction, keepdim)
+
+
+def _std_mean_rule(
+    F: Any, g: Any, self: Any, std: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool
+) -> Any:
+    found = None if g[0] is None else _std_rule(F, g[0], self, std, self_shape, dim, correction, keepdim)
+    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+
+
+std_mean_block.derivative(self=_std_mean_rule)
+
+
+def _spread_floats(name: str, input: Tensor) -> None:
+    if input.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+
+
+@surface(
+    method=False, quick=var_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+)  # fmt: skip
+def var_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The variance and the mean."""
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    _spread_floats("var_mean", input)
+    _freedom(input, dim, correction, "var_mean")
+    return var_mean_block(input, dim, correction, keepdim)
+
+
+@surface(
+    method=False, quick=std_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+)  # fmt: skip
+def std_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
+    axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The standard deviation and the mean."""
+    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    _spread_floats("std_mean", input)
+    _freedom(input, dim, correction, "std_mean")
+    return std_mean_block(input, dim, correction, keepdim)
+
+
+# -- Norms -----------------------------------------------------------------------------------------------------------
+
+
+def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
+    """Refuse to take the norm of nothing where that has no value."""
+    empty = [axis for axis in axes if x.shape[axis] == 0]
+    if empty:
+        # PyTorch's text lacks a blank here.
+        where = (
+            "an empty tensor because" if dim is None else f"the dimension {empty[0]}because this dimension is empty and"
+        )
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on {where} the operation does not have an identity"
+        )
+
+
+@op(
+    name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False,
+    holomorphic=False, inline=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
+)  # fmt: skip
+def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The ``ord``-norm of vectors over dimensions."""
+    if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
+        flat = self.ravel()
+        return np.sqrt(flat.dot(flat))
+    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
+        whole = reductions_numba.total_of_squares(self)
+        if whole is not None:
+            return np.sqrt(whole)
+    axes = axes_of(dim, self.ndim)
+    if ord < 0 or ord == math.inf:
+        _identity(self, ord, dim, axes)
+    if ord == 2 and self.dtype.kind == "f":
+        if self.size >= LARGE and (found := reductions_numba.squares(self, None, axes, keepdim)) is not None:
+            return np.sqrt(found)
+        return np.sqrt(summed(np, self * self, axes, keepdim))
+    size = np.absolute(self)
+    if ord == 2:
+        return np.sqrt(summed(np, size * size, axes, keepdim))
+    if ord == 1:
+        return summed(np, size, axes, keepdim)
+    if ord == math.inf:
+        return np.amax(size, axis=axes, keepdims=keepdim)
+    if ord == -math.inf:
+        return np.amin(size, axis=axes, keepdims=keepdim)
+    if ord == 0:
+        return np.add.reduce(size != 0, axis=axes, keepdims=keepdim).astype(size.dtype)
+    total = summed(np, np.power(size, size.dtype.type(ord)), axes, keepdim)
+    return np.power(total, size.dtype.type(1 / ord))
+
+
+def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
+    """The gradient through a norm over dimensions; elements that share an extreme share its gradient."""
+    g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
+    if ord in (math.inf, -math.inf):
+        return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
+    return slope_of_norm(F, g, self, norm, ord)
+
+
+def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
+    """``g`` times the derivative of a norm by each element; 0 where the norm has none."""
+    if ord == 0:
+        return F.zeros_as(x)
+    if ord == 1:
+        return g * F.sgn(x)
+    if ord == 2:
+        return g * (x / F.masked_fill_scalar(norm, norm == 0, math.inf))
+    if ord < 1:
+        weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
+        return g * weight * F.pow_scalar(norm, 1 - ord)
+    if ord < 2:
+        weight = F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1)
+    else:
+        weight = x * F.pow_scalar(F.abs(x), ord - 2)
+    return F.masked_fill_scalar(g * weight / F.pow_scalar(norm, ord - 1), norm == 0, 0)
+
+
+vector_norm_block.derivative(self=norm_rule)
+
+
+def vector_norm(
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+) -> Tensor:
+    """The norm of vectors: ``(sum(abs(x) ** ord)) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
+    if dtype is not None:
+        x = x.to(dtype)
+    if x.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
+        )
+    return vector_norm_block(x, float(ord), dim, keepdim)
+
+
+@surface(quick=vector_norm_block, guard="inline", ord=2.0)
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+) -> Tensor:
+    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    if p == "nuc":
+        if dim is not None and (isinstance(dim, int) or len(dim) != 2):
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
+        return F.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if p not in ("fro", None) and not isinstance(p, (int, float)):
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if input.dtype.category < dtypes.FLOATING and dtype is None:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
+        )
+    return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
+@op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
+def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
+    """``log(sum(exp(x)))`` over dimensions, without overflow."""
+    if dim.__class__ is int and (found := small_arrays.logsumexp(self, dim, keepdim)) is not None:
+        return found
+    axes = axes_of(dim, self.ndim)
+    if self.dtype.kind in "biu":
+        self = self.astype(np.float32)
+    if self.size >= LARGE and len(axes) == 1 and (found := reductions_numba.logsumexp(self, axes[0])) is not None:
+        return found if keepdim else found.squeeze(axes)
+    if not self.size:
+        top = np.zeros(kept_shape(self.shape, dim), self.dtype)
+    elif len(axes) == 1 and self.dtype.kind == "f":
+        top = largest(np, self, axes[0])
+    else:
+        top = np.maximum.reduce(self.real, axis=axes, keepdims=True)
+    if not np.isfinite(top).all():
+        top = np.where(np.isfinite(top), top, 0)
+    top = top.astype(self.dtype, copy=False)
+    found = np.log(summed(np, np.exp(self - top), axes, True)) + (top if top.shape != self.shape else top[_first(axes)])
+    return found if keepdim else found.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
+
+
+def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
+    """The index of the first along axes."""
+    return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
+
+
+logsumexp_block.derivative(
+    self=lambda F, g, self, out, self_shape, dim, keepdim: (
+        restored(F, g, self_shape, dim, keepdim) * F.exp(self - restored(F, out, self_shape, dim, keepdim))
+    )
+)
+
+
+@surface(quick=logsumexp_block)
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
+
+    >>> import retrograd as torch
+    >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
+    return logsumexp_block(input, dim, keepdim)

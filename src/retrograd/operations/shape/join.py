@@ -1,0 +1,646 @@
+"""Joining tensors, and building larger ones from smaller ones.
+
+``cat`` and ``stack`` take any number of tensors, so their nodes are written out here instead of being made by the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import _getframe
+from typing import Any
+
+import numpy
+
+from ...core import anomaly_mode, dtypes
+from ...core.devices import module_of
+from ...core.grad_mode import in_inference, recording
+from ...core.graph import Node, next_number
+from ...core.rule_namespace import level_of
+from ...core.tensor import Tensor, contiguous_format, dimension, new, wrap
+from ...core.views import current
+from ...dispatch.declare import ARRAYS, TENSORS, op, surface
+from ...dispatch.promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
+from ...dispatch.transform_tensor import innermost
+from ...kernels import rearrangement
+from ...kernels.numba_dispatch import LARGE, looped
+from ...kernels.numpy_internals import concatenate
+from ...kernels.numpy_internals import where as choose
+from ...runtime import user_frame
+from ...runtime.user_frame import warn
+from .views import reshape, spread, unsqueeze, view
+
+
+class CatBackward(Node):
+    """The node of ``cat``: each tensor gets its piece of the gradient."""
+
+    __slots__ = ("dim", "sizes")
+    __module__ = "builtins"
+    dim: int
+    sizes: Sequence[int]
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level, at, grads = level_of(grad), 0, []
+        for edge, size in zip(edges, self.sizes, strict=True):
+            # A piece of size -1 is one of PyTorch's old empty tensors, which join anything.
+            grads.append(None if edge is None or size < 0 else level.slice(grad, self.dim, at, at + size, 1))
+            at += max(size, 0)
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+class StackBackward(Node):
+    """The node of ``stack``: each tensor gets its slice of the gradient."""
+
+    __slots__ = ("dim",)
+    __module__ = "builtins"
+    dim: int
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level = level_of(grad)
+        grads = [None if edge is None else level.select(grad, self.dim, i) for i, edge in enumerate(edges)]
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+for _kind in (CatBackward, StackBackward):
+    _kind.__name__ = _kind.__qualname__ = _kind.__name__ + "0"
+
+
+def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
+    """A tensor of ``array``, made of tensors at these places of the graph, and its node (None if that is not recorded)."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._view = result._grad = result._node = result._count = None
+    if not recording():
+        if in_inference():
+            result._count = ()
+        return result, None
+    if edges.count(None) == len(edges) or array.dtype.kind not in "fcV":
+        return result, None
+    result._node = node = kind()
+    node.edges, node.number = tuple(edges), next_number()
+    node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
+    frame: Any = _getframe(2)
+    while frame is not None and user_frame.MARK in frame.f_globals:
+        frame = frame.f_back
+    node.code, node.instruction = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+    if anomaly_mode.setting.enabled:
+        anomaly_mode.note(node)
+    return result, node
+
+
+def _places(tensors: Sequence[Tensor]) -> list[Any]:
+    return [each._node if each._view is None else current(each) for each in tensors]
+
+
+def _of_one_kind(tensors: Any) -> tuple[list[Any], list[Any]]:
+    """The arrays of plain tensors of one dtype on the CPU, which NumPy joins as PyTorch does (else none), and the tensors'
+    places in the graph."""
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    if tensors.__class__ is list or tensors.__class__ is tuple:
+        dtype: Any = None
+        for each in tensors:
+            kind: Any = each.__class__
+            if kind is not Tensor and kind not in PLAIN:
+                return [], []
+            array = each._array
+            if dtype is None:
+                dtype = array.dtype
+            if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
+                return [], []
+            arrays.append(array)
+            edges.append(each._node if each._view is None else current(each))
+    return arrays, edges
+
+
+def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
+    found = tuple(tensors)
+    return _all_tensors(found)
+
+
+def _all_tensors(found: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    for position, each in enumerate(found):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+    return found
+
+
+def _common(tensors: Sequence[Tensor]) -> list[Any]:
+    """The arrays of the tensors in the dtype to which all promote."""
+    first = tensors[0]._array.dtype
+    if all(each._array.dtype is first for each in tensors):
+        return [each._array for each in tensors]
+    target = common_dtype(tensors).numpy
+    return [each._array.astype(target, copy=False) for each in tensors]
+
+
+@surface(method=False, aliases=("concat", "concatenate"))
+def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """The tensors one after the other along dimension ``dim``; their other sizes must agree.
+
+    >>> import retrograd as torch
+    >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)])
+    tensor([[0., 0.],
+            [1., 1.],
+            [1., 1.]])
+    """
+    if not kwargs and dim.__class__ is int:
+        try:
+            arrays, edges = _of_one_kind(tensors)
+            if arrays[0].size * len(arrays) >= LARGE:
+                array = rearrangement.joined(numpy, arrays, dim)
+            else:
+                array = concatenate(arrays, dim)
+            result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
+            if node is not None:
+                _keep_sizes(node, arrays, dim)
+            return result
+        except Exception:
+            pass  # below it is said why
+    given = _tensors("cat", tensors)
+    dim = kwargs.get("axis", dim)
+    if not given:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, cat)
+    arrays = _common(given)
+    if 0 in [each.ndim for each in arrays]:
+        position = [each.ndim for each in arrays].index(0)
+        raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+    full = [each for each in arrays if each.shape != (0,)] or arrays[:1]
+    at = dimension(dim, full[0].ndim)
+    _check_sizes(arrays, full[0], at)
+    np = module_of(full[0])
+    joined = np.ascontiguousarray(np.concatenate(full, at))
+    result, node = _tensor_of(CatBackward, _places(given), joined)
+    if node is not None:
+        old = full[0].shape != (0,)
+        node.dim, node.sizes = at, tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
+    return result
+
+
+def _keep_sizes(node: Any, arrays: list[Any], dim: int) -> None:
+    """Keep what ``cat`` needs to give each tensor its piece. PyTorch's old empty tensors are not for us."""
+    sizes = []
+    for each in arrays:
+        sizes.append(size := each.shape[dim])
+        if not size:
+            raise ValueError
+    node.dim, node.sizes = dim if dim >= 0 else dim + arrays[0].ndim, sizes
+
+
+def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
+    for position, each in enumerate(arrays):
+        if each.shape == (0,):
+            continue
+        if each.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {each.ndim}")
+        for axis, (have, want) in enumerate(zip(each.shape, first.shape, strict=True)):
+            if axis != dim and have != want:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {want} but got size {have} "
+                    f"for tensor number {position} in the list."
+                )
+
+
+@surface(method=False)
+def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    arrays, edges = _of_one_kind(tensors)
+    array: Any = None
+    try:
+        if dim.__class__ is int:
+            array = _stack(arrays, dim)
+    except Exception:
+        pass  # below it is said why
+    if array is None:
+        given = _tensors("stack", tensors)
+        if not given:
+            raise RuntimeError("stack expects a non-empty TensorList")
+        if (special := innermost(given)) is not None:
+            return special.joined(given, dim, stack)
+        arrays, edges = _common(given), _places(given)
+        _check_equal(arrays)
+        array = _stack(arrays, dimension(dim, arrays[0].ndim + 1))
+    result, node = _tensor_of(StackBackward, edges, array)
+    if node is not None:
+        node.dim = dim if dim >= 0 else dim + array.ndim
+    return result
+
+
+def _check_equal(arrays: Sequence[Any]) -> None:
+    for position, each in enumerate(arrays):
+        if each.shape != arrays[0].shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(arrays[0].shape)} at entry 0 and "
+                f"{list(each.shape)} at entry {position}"
+            )
+
+
+# -- For the rules of unbind and split: gradients that may be missing
+
+
+def _stack_or_zeros(grads: Sequence[Any], shape: tuple[int, ...], dtype: Any, dim: int) -> Any:
+    level = level_of(next(each for each in grads if each is not None))
+    return level.stack([level.zeros_of(shape, dtype, grads) if each is None else each for each in grads], dim)
+
+
+def _cat_or_zeros(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype: Any, dim: int) -> Any:
+    level = level_of(next(each for each in grads if each is not None))
+    filled = [
+        level.zeros_of(shape, dtype, grads) if each is None else each for each, shape in zip(grads, shapes, strict=True)
+    ]
+    return level.cat(filled, dim)
+
+
+def _zeros_of(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Any:
+    return module_of(next(each for each in near if each is not None)).zeros(shape, dtype)
+
+
+def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Tensor:
+    array = next(each for each in near if each is not None)._array
+    return wrap(module_of(array).zeros(shape, dtype))
+
+
+def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
+    return rearrangement.joined(module_of(arrays[0]), list(arrays), dim)
+
+
+def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
+    first = arrays[0]
+    if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
+        return numpy.array(arrays)  # NumPy's stack takes five times as long
+    return rearrangement.stacked(module_of(first), arrays, dim)
+
+
+for _level, _entries in (
+    (ARRAYS, {"cat": _concatenate, "stack": _stack, "zeros_of": _zeros_of}),
+    (TENSORS, {"cat": cat, "stack": stack, "zeros_of": _zero_tensor}),
+):
+    _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
+
+
+# -- More ways to join -----------------------------------------------------------------------------------------------
+
+
+@surface(method=False)
+def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side: along the second dimension, vectors along the first."""
+    given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
+    if not given:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    return cat(given, 0 if given[0]._array.ndim == 1 else 1)
+
+
+@surface(method=False, aliases=("row_stack",))
+def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one below the other, vectors as rows."""
+    given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
+    if not given:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return cat(given, 0)
+
+
+@surface(method=False)
+def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one behind the other, along the third dimension."""
+    given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
+    if not given:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return cat(given, 2)
+
+
+@surface(method=False)
+def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+    given = [
+        reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
+        for each in _tensors("column_stack", tensors)
+    ]
+    if not given:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return hstack(given)
+
+
+def _atleast(name: str, one: Any) -> Any:
+    def atleast(*tensors: Any) -> Any:
+        given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+        found = tuple(one(each) for each in given)
+        return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+
+    atleast.__name__ = atleast.__qualname__ = name
+    atleast.__doc__ = f"Each tensor with at least {name[-2]} dimension(s)."
+    return surface(method=False, name=name)(atleast)
+
+
+atleast_1d = _atleast("atleast_1d", lambda x: x if x._array.ndim else reshape(x, (1,)))
+atleast_2d = _atleast(
+    "atleast_2d",
+    lambda x: x if x._array.ndim > 1 else reshape(x, (1, 1)) if x._array.ndim == 0 else unsqueeze(x, 0),
+)
+atleast_3d = _atleast(
+    "atleast_3d",
+    lambda x: (
+        x
+        if x._array.ndim > 2
+        else reshape(x, (1, 1, 1))
+        if x._array.ndim == 0
+        else unsqueeze(unsqueeze(x, 0), -1)
+        if x._array.ndim == 1
+        else unsqueeze(x, -1)
+    ),
+)
+
+
+@op(name="repeat_block", backward="RepeatBackward0", function=False, method=False, linear=True)
+def repeat_block(np: Any, self: Any, /, repeats: tuple[int, ...]) -> Any:
+    """The tensor over and over along each dimension."""
+    return np.tile(self, repeats)
+
+
+def _repeat_rule(F: Any, g: Any, self_shape: Any, repeats: Any) -> Any:
+    lead = len(repeats) - len(self_shape)
+    shape = (1,) * lead + tuple(self_shape)
+    folded = tuple(each for pair in zip(repeats, shape, strict=True) for each in pair)
+    summed = tuple(each for size in shape for each in (1, size))
+    return F.reshape(F.sum_to_size(F.reshape(g, folded), summed), self_shape)
+
+
+repeat_block.derivative(self=_repeat_rule)
+
+
+@surface(function=False)
+def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
+    """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
+    times = spread("repeat", repeats, "repeats", kwargs)
+    lead = len(times) - input._array.ndim
+    if lead < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = [count * size for count, size in zip(times, (1,) * lead + input._array.shape, strict=True)]
+    if min(shape, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {shape}")
+    return repeat_block(input, times)
+
+
+@surface()
+def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
+    """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
+    times = spread("tile", dims, "dims", kwargs)
+    return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
+
+
+@surface()
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element (or slice along ``dim``) several times in a row; alone, each index as often as the tensor says.
+
+    >>> import retrograd as torch
+    >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))
+    tensor([4, 5, 5])
+    """
+    if repeats is None:
+        return _interleaved(input, output_size)
+    source = input if dim is not None else reshape(input, (-1,))
+    at = dimension(dim or 0, source._array.ndim)
+    whole = source._array.shape[at] if source._array.ndim else 1
+    if isinstance(repeats, Tensor):
+        counts = repeats
+        if counts._array.ndim > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        if counts._array.ndim == 0 or counts._array.size == 1:
+            counts = reshape(counts, (1,)).expand(whole)
+        if counts._array.size != whole:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{counts._array.size} and input.size({at}) = {whole}"
+            )
+        return source.index_select(at, _interleaved(counts, output_size))
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    shape = source._array.shape
+    wide = unsqueeze(source, at + 1).expand(*shape[: at + 1], repeats, *shape[at + 1 :])
+    return view(wide.clone(memory_format=contiguous_format), (*shape[:at], whole * repeats, *shape[at + 1 :]))
+
+
+def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
+    """Each index as often as ``counts`` says there."""
+    array = counts._array
+    if array.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (dtypes.int64, dtypes.int32):
+        raise dtypes.unsupported("repeat_interleave_cpu", array.dtype)
+    if array.size and int(array.min()) < 0:
+        raise RuntimeError("repeats can not be negative")
+    if output_size is not None and output_size != int(array.sum()):
+        raise RuntimeError("allocated size does not match required size")
+    return wrap(numpy.repeat(numpy.arange(array.size, dtype=array.dtype), array))
+
+
+@surface(method=False)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each vector stretched over the dimensions of the others.
+
+    ``indexing`` is ``"ij"`` (the first vector runs along the first dimension) or ``"xy"`` (along the second).
+    """
+    given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
+    if indexing is None:
+        warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+        )
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    _all_tensors(tuple(given))
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if any(each.dtype is not given[0].dtype for each in given):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    for each in given:
+        if each._array.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {each}")
+    swap = indexing == "xy" and len(given) >= 2
+    if swap:
+        given[0], given[1] = given[1], given[0]
+    shape = tuple(each._array.size for each in given)
+    grids = [
+        reshape(each, (1,) * i + (-1,) + (1,) * (len(given) - i - 1)).expand(shape) for i, each in enumerate(given)
+    ]
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+class BlockDiagBackward(Node):
+    """The node of ``block_diag``: each matrix gets its block of the gradient, in its own shape."""
+
+    __slots__ = ("shapes",)
+    __module__ = "builtins"
+    shapes: tuple[tuple[int, ...], ...]
+
+    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        level, row, column, grads = level_of(grad), 0, 0, []
+        for edge, shape in zip(edges, self.shapes, strict=True):
+            height, width = (1,) * (2 - len(shape)) + shape
+            block = level.slice(level.slice(grad, 0, row, row + height, 1), 1, column, column + width, 1)
+            grads.append(None if edge is None else level.reshape(block, shape))
+            row, column = row + height, column + width
+        return grads[0] if len(edges) == 1 else tuple(grads)
+
+    vjp_recorded = vjp
+
+
+BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward0"
+
+
+@surface(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
+    if not tensors:
+        return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
+    if (special := innermost(_all_tensors(tensors))) is not None:
+        return special.joined(tensors, None, lambda each, dim: block_diag(*each))
+    arrays = _common(tensors)
+    for position, each in enumerate(arrays):
+        if each.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {each.ndim} "
+                "dimensions"
+            )
+    blocks = [each.reshape((1,) * (2 - each.ndim) + each.shape) for each in arrays]
+    out = module_of(blocks[0]).zeros([sum(each.shape[axis] for each in blocks) for axis in (0, 1)], blocks[0].dtype)
+    row = column = 0
+    for each in blocks:
+        height, width = each.shape
+        out[row : row + height, column : column + width] = each
+        row, column = row + height, column + width
+    result, node = _tensor_of(BlockDiagBackward, _places(tensors), out)
+    if node is not None:
+        node.shapes = tuple(each.shape for each in arrays)
+    return result
+
+
+def _check_vector(x: Tensor) -> None:
+    if x._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
+
+
+@surface(method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every choice of one element from each vector, as rows (of one vector: the vector).
+
+    >>> import retrograd as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for each in _all_tensors(tensors):
+        _check_vector(each)
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([each.flatten() for each in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@surface(method=False)
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of ``r`` elements of a vector, as rows."""
+    _check_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return wrap(numpy.zeros(0, input._array.dtype))
+    grids = meshgrid(*[input] * r, indexing="ij")
+    places = numpy.indices([input._array.size] * r)
+    before = numpy.less_equal if with_replacement else numpy.less
+    mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))
+    mask = mask if r > 1 else wrap(numpy.ones(input._array.shape, bool))
+    if innermost((input,)) is not None:  # how many there are does not depend on the numbers, so that slices agree
+        return stack([each[wrap(numpy.nonzero(mask._array)[k])] for k, each in enumerate([input] * r)], 1)
+    return stack([each.masked_select(mask) for each in grids], 1)
+
+
+@op(
+    name="where_block", backward="WhereBackward0", function=False, method=False,
+    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
+            {"BOOL": numpy.dtype(bool), "choose": choose}),
+)  # fmt: skip
+def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
+    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
+    if condition.dtype.kind != "b" or self.dtype != other.dtype:
+        raise TypeError  # that is for the surface
+    if self.size >= LARGE and (large := looped("choose", self, other, condition)) is not None:
+        return large
+    try:
+        return np.where(condition, self, other)
+    except ValueError:
+        raise next(
+            error for a, b in ((condition, self), (self, other), (condition, other))
+            if (error := mismatch(a.shape, b.shape)) is not None
+        ) from None  # fmt: skip
+
+
+where_block.derivative(
+    self=lambda F, g, condition: F.where_else(condition, g),
+    other=lambda F, g, condition: F.where_else(F.logical_not(condition), g),
+)
+
+
+def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+
+    >>> import retrograd as torch
+    >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
+    tensor([1., 2.])
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    if input is None or other is None or not isinstance(condition, Tensor):
+        raise TypeError("where() received an invalid combination of arguments")
+    if condition.dtype is dtypes.uint8:
+        warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
+            "of PyTorch. Use a boolean condition instead.",
+        )
+        condition = condition.to(dtypes.bool_)
+    if condition.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{dtypes.scalar_name(condition.dtype)}"
+        )
+    return where_block(condition, *_as_one(input, other))
+
+
+def _as_one(*operands: Any) -> list[Any]:
+    """Tensors or numbers as tensors of their common dtype."""
+    x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
+    if number.__class__ in NUMBERS and isinstance(x, Tensor) and storable(number, x._array.dtype):
+        number = wrap(module_of(x._array).asarray(number, x._array.dtype))
+        return [x, number] if x is operands[0] else [number, x]
+    target = common_dtype(operands)
+    return [
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy)) for each in operands
+    ]
+
+
+surface(method=False, name="where", quick=where_block)(where_)
+
+
+@surface(function=False, name="where", quick=where_block, operands=("condition", "self", "other"))
+def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
+    """Elements of this tensor where ``condition`` is true, of ``other`` elsewhere."""
+    return where_(condition, self, other)

@@ -1,0 +1,174 @@
+"""Padding: elements added around the last dimensions, or taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from ...core.dtypes import unsupported
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, surface
+from ...kernels import interpolation
+from ...kernels.memory_format import laid_as
+
+
+@op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
+def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
+    """``self`` with ``value`` around it; negative numbers take elements away."""
+    shape, target, source = _places(self.shape, pad)
+    out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
+    out[target] = self if source is None else self[source]
+    return laid_as(np, out, self)
+
+
+constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(g, tuple(-each for each in pad), 0))
+
+
+@lru_cache(maxsize=64)
+def _places(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
+    """The shape of what is padded, where the tensor lies in it, and what of the tensor that is (None: all)."""
+    pairs = _pairs(pad, len(shape))
+    if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
+        raise RuntimeError("narrow(): length must be non-negative.")
+    whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
+    target = tuple([slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(whole, pairs, strict=True)])
+    source = tuple([slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(shape, pairs, strict=True)])
+    return whole, target, None if min(pad, default=0) >= 0 else source
+
+
+def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
+    """``pad``, which counts from the last dimension, as a pair for each dimension."""
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) // 2 > ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(pad)}while the input has {ndim}dimensions."
+        )
+    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
+
+
+@surface(method=False)
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """``input`` with ``value`` around its last dimensions; ``pad`` counts from the last: (before, after, …)."""
+    return constant_pad_nd_block(input, tuple(pad), value)
+
+
+# -- Borders made of the tensor itself -------------------------------------------------------------------------------
+
+
+def _bordered(name: str, backward: str) -> Any:
+    @op(name=name, backward=backward, function=False, method=False, linear=True)
+    def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
+        """``self`` with its own elements around it."""
+        return interpolation.along(np, self, plan)
+
+    border.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
+    return border
+
+
+@op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
+def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
+    """The maps of ``plan`` along the last dimensions."""
+    return interpolation.along(np, self, plan)
+
+
+@op(name="resample_back", function=False, method=False, linear=True)
+def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
+    """The adjoint of the maps of ``plan`` along the last dimensions."""
+    return interpolation.along(np, self, tuple(taps.turned for taps in plan))
+
+
+resampled.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
+resample_back.derivative(self=lambda F, g, plan: F.resample(g, plan))
+
+_BORDERS = {
+    (mode, rank): _bordered(f"{title.lower()}_pad{rank}d", f"{title}Pad{rank}DBackward0")
+    for mode, title in (("reflect", "Reflection"), ("replicate", "Replication"))
+    for rank in (1, 2, 3)
+}
+_circular = _bordered("circular_pad", "CopySlices")
+
+
+def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
+    """Refuse what can not be padded; the number of dimensions that are."""
+    array, rank = input._array, len(pad) // 2
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if rank not in (1, 2, 3) or array.ndim not in (rank + 1, rank + 2):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {array.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    return rank
+
+
+def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
+    rank = _check_border(input, pad, mode)
+    shape = input._array.shape
+    if mode != "circular" and 0 in shape[len(shape) - rank - 1 :]:
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
+    pairs = _pairs(pad, len(shape))[-rank:]
+    padded = [*shape[:-rank], *(n + sum(pair) for n, pair in zip(shape[-rank:], pairs, strict=True))]
+    for back in range(1, rank + 1):
+        _check_reach(shape, padded, back, pairs[-back], mode)
+    if mode != "circular" and min(padded) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(padded[-rank:])}: {padded}")
+    if mode != "circular" and input._array.dtype.kind == "b":
+        raise unsupported(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d", input._array.dtype)
+    plan = tuple(
+        interpolation.bordered(size, before, after, mode)
+        for size, (before, after) in zip(shape[-rank:], pairs, strict=True)
+    )
+    return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)
+
+
+def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
+    """Refuse more padding along the dimension ``back`` from the end than it can give, or less than nothing."""
+    (before, after), size, made = pair, shape[-back], padded[-back]
+    if mode == "circular":
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if made < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    elif mode == "reflect" and (before >= size or after >= size):
+        raise RuntimeError(
+            f"Argument #{2 + 2 * back}: Padding size should be less than the corresponding input dimension, but got: "
+            f"padding ({before}, {after}) at dimension {len(shape) - back} of input {list(shape)}"
+        )
+    elif made < 1 and padded[:-1] == list(shape[:-1]) and len(shape) < 4 and back == 1:
+        raise RuntimeError(f"input (W: {size}) is too small. Calculated output W: {made}")
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """``input`` with elements around its last dimensions.
+
+    ``pad`` counts from the last dimension: (before, after, before of the one before it, …); negative numbers take
+    elements away. ``mode``: ``"constant"`` (``value``, default 0), ``"reflect"`` (mirrored at the edge element),
+    ``"replicate"`` (the edge element) or ``"circular"`` (from the other end); the last three want 1 to 3 dimensions
+    behind one or two others.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+    tensor([[3., 2., 1., 2., 3., 2.]])
+    """
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input._array.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input._array.ndim}"
+        )
+    if mode == "constant":
+        return constant_pad_nd_block(input, tuple(pad), 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    return _bordered_by(input, tuple(pad), mode)

@@ -1,0 +1,293 @@
+"""Elements in other places, in memory of their own: diagonals, triangles, turning, rolling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, wrap
+from ...dispatch.declare import in_place_form, op, surface
+from ...kernels import rearrangement, small_arrays
+from .slicing import diagonal_block, writable_diagonal
+from .view_copies import copied
+from .views import ints, reshape, spread
+
+# -- Diagonals and triangles -------------------------------------------------------------------------------------------
+
+
+@surface()
+def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
+    """Of a vector the matrix with it on a diagonal; of a matrix that diagonal, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    ndim = input._array.ndim
+    if ndim not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
+    return diag_embed(input, diagonal) if ndim == 1 else copied(diagonal_block(input, diagonal, 0, 1), input)
+
+
+@op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)
+def diag_embed_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
+    """Matrices with the last dimension of ``self`` on a diagonal."""
+    size = self.shape[-1] + abs(offset)
+    ndim = self.ndim + 1
+    shape = list(self.shape[:-1])
+    for axis in sorted((dim1, dim2)):
+        shape.insert(axis, size)
+    assert len(shape) == ndim
+    out = np.zeros(tuple(shape), self.dtype)
+    writable_diagonal(np, out, offset, dim1, dim2)[...] = self
+    return out
+
+
+diag_embed_block.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
+
+
+@surface()
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices in dimensions ``dim1`` and ``dim2`` with the last dimension of ``input`` on a diagonal."""
+    ndim = input._array.ndim + 1
+    first, second = dimension(dim1, ndim), dimension(dim2, ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diag_embed_block(input, offset, first, second)
+
+
+@surface()
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix with all elements of ``input`` on a diagonal."""
+    return diag(reshape(input.contiguous(), (-1,)), offset)
+
+
+def _triangle(name: str, doc: str) -> Any:
+    def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
+        if self.ndim < 2:
+            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+        found = small_arrays.triangle(name, self, diagonal)
+        return rearrangement.triangle(np, self, diagonal, name == "tril") if found is None else found
+
+    kernel.__name__ = name
+    kernel.__doc__ = doc
+    made = op(linear=True, in_order=True)(kernel)
+    surface(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
+    made.derivative(self=_tril_rule if name == "tril" else _triu_rule)
+    return made
+
+
+def _tril_rule(F: Any, g: Any, diagonal: int) -> Any:
+    return F.tril(g, diagonal)
+
+
+def _triu_rule(F: Any, g: Any, diagonal: int) -> Any:
+    return F.triu(g, diagonal)
+
+
+tril = _triangle("tril", "The part of each matrix on and below a diagonal, zeros above.")
+triu = _triangle("triu", "The part of each matrix on and above a diagonal, zeros below.")
+
+
+def _triangle_indices(name: str, keep: Any) -> None:
+    def indices(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
+    ) -> Tensor:
+        for what, size in (("row", row), ("col", col)):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        target = dtypes.int64 if dtype is None else dtype
+        if target not in (dtypes.int64, dtypes.int32):
+            raise dtypes.unsupported(name, target.numpy)
+        rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
+        return wrap(numpy.stack([rows, columns]).astype(target.numpy))
+
+    indices.__name__ = indices.__qualname__ = name
+    indices.__doc__ = f"Rows and columns of the elements that :func:`{name[:4]}` keeps, as a 2 × n tensor."
+    surface(method=False, name=name)(indices)
+
+
+def _lower(matrix: Any, offset: int) -> Any:
+    return numpy.tril(matrix, offset)
+
+
+def _upper(matrix: Any, offset: int) -> Any:
+    return numpy.triu(matrix, offset)
+
+
+_triangle_indices("tril_indices", _lower)
+_triangle_indices("triu_indices", _upper)
+
+
+@op(name="trace", opmath=True, linear=True)
+def trace(np: Any, self: Any, /) -> Any:
+    """The sum of the diagonal of a matrix."""
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    return np.asarray(self.trace())
+
+
+trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
+
+
+@op(function=False, method=False, linear=True)
+def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
+    """Zeros of ``shape`` with the number ``self`` on the diagonal."""
+    out = np.zeros(shape, self.dtype)
+    writable_diagonal(np, out, 0, 0, 1)[...] = self
+    return out
+
+
+trace_backward.derivative(self=lambda F, g: F.trace(g))
+
+
+# -- Turning and rolling -----------------------------------------------------------------------------------------------
+
+
+@op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
+def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
+    """The elements in reverse order along ``dims``."""
+    return rearrangement.reversed_along(np, self, dims) if self.ndim else self.copy()
+
+
+flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
+
+
+@surface()
+def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
+    """The elements in reverse order along ``dims``, as a copy.
+
+    >>> import retrograd as torch
+    >>> torch.flip(torch.tensor([1, 2, 3]), (0,))
+    tensor([3, 2, 1])
+    """
+    given = spread("flip", dims, "dims", kwargs)
+    order = tuple(dimension(each, input._array.ndim) for each in given)
+    if len(set(order)) != len(order):
+        raise RuntimeError(
+            f"dim {next(each for each in order if order.count(each) > 1)} appears multiple times in the list of dims"
+        )
+    return flip_block(input, order)
+
+
+@surface()
+def fliplr(input: Tensor) -> Tensor:
+    """Columns in reverse order."""
+    if input._array.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip_block(input, (1,))
+
+
+@surface()
+def flipud(input: Tensor) -> Tensor:
+    """Rows in reverse order."""
+    if input._array.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip_block(input, (0,))
+
+
+@op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
+def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
+    found = small_arrays.rolled(self, shifts, dims)
+    return rearrangement.rolled(np, self, shifts, dims) if found is None else found
+
+
+roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))
+
+
+@surface()
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round.
+
+    >>> import retrograd as torch
+    >>> torch.roll(torch.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
+    steps = ints(shifts)
+    if not steps:
+        raise RuntimeError("`shifts` required")
+    axes = () if dims is None else ints(dims)
+    if axes:
+        axes = tuple(dimension(each, input._array.ndim, wrap_scalar=False) for each in axes)
+    if len(steps) != len(axes) and not (not axes and len(steps) == 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
+    return roll_block(input, steps, axes)
+
+
+@surface()
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by 90° ``k`` times in the plane of two dimensions, from the first towards the second."""
+    ndim, plane = input._array.ndim, ints(dims)
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    turned = tuple(dimension(each, ndim) for each in plane)
+    if plane[0] == plane[1] or abs(plane[0] - plane[1]) == ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
+    return rot90_block(input, k % 4, *turned)
+
+
+@op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)
+def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
+    """Turned by 90° ``k`` times in a plane."""
+    turned = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[k]
+    flipped = np.array(np.flip(self, turned), order="K")
+    return flipped.swapaxes(first, second) if k % 2 else flipped
+
+
+rot90_block.derivative(self=lambda F, g, k, first, second: F.rot90_block(g, -k % 4, first, second))
+
+
+# -- Padding ---------------------------------------------------------------------------------------------------------
+
+
+@op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
+def constant_pad_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
+    """``self`` with ``value`` around it, or with edges cut off where a width is negative."""
+    lead = self.ndim - len(pad) // 2
+    widths = [(0, 0)] * lead + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    kept = self[
+        tuple(
+            slice(max(-before, 0), size - max(-after, 0))
+            for (before, after), size in zip(widths, self.shape, strict=True)
+        )
+    ]
+    shape = tuple(size + before + after for (before, after), size in zip(widths, self.shape, strict=True))
+    out = np.full(shape, value, self.dtype)
+    out[
+        tuple(slice(max(before, 0), size - max(after, 0)) for (before, after), size in zip(widths, shape, strict=True))
+    ] = kept
+    return out
+
+
+constant_pad_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(g, tuple(-each for each in pad), 0))
+
+
+@surface(method=False)
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """The tensor with ``value`` around it.
+
+    ``pad`` gives the widths before and after, dimension by dimension from the last; negative ones cut off.
+
+    >>> import retrograd as torch
+    >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
+    widths = ints(pad)
+    shape = input._array.shape
+    if len(widths) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(widths)}")
+    if len(widths) > 2 * len(shape):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(widths)}while the input has {len(shape)}dimensions."
+        )
+    for before, after, size in zip(widths[::2], widths[1::2], reversed(shape), strict=False):
+        if size + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+    return constant_pad_block(input, widths, value)

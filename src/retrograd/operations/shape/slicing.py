@@ -1,0 +1,493 @@
+"""Views of parts of a tensor: selecting, slicing, splitting, diagonals, windows, other strides."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, memory_of
+from ...core.views import Geometry, geometry
+from ...dispatch.argument_errors import guarded
+from ...dispatch.declare import AXIS, op, surface
+from ..engine_ops import as_strided_of, overlaps, strided_add
+from .views import ints, view_op
+
+# -- Selecting -------------------------------------------------------------------------------------------------------
+
+
+_ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
+
+
+@view_op("select", "SelectBackward0", inline=(
+    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
+    "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
+def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
+    """The slice at ``index`` of dimension ``dim``."""
+    return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
+
+
+select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index))
+
+
+@op(function=False, method=False, linear=True)
+def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, index: int) -> Any:
+    """Zeros of ``shape`` with ``self`` at ``index`` of dimension ``dim``."""
+    out = np.zeros(shape, self.dtype)
+    out[(slice(None),) * dim + (index,)] = self
+    return out
+
+
+select_backward.derivative(self=lambda F, g, dim, index: F.select(g, dim, index))
+
+
+@surface()
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at ``index`` of dimension ``dim``, without that dimension."""
+    shape = input._array.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at, where = dimension(dim, len(shape)), index.__index__()
+    if not -shape[at] <= where < shape[at]:
+        raise IndexError(f"select(): index {where} out of range for tensor of size {list(shape)} at dimension {at}")
+    return select_block(input, at, where)
+
+
+@view_op("slice", "SliceBackward0", inline=(
+    "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
+    "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
+def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
+    """Every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
+    return self[(slice(None),) * dim + (slice(start, end, step),)]
+
+
+slice_block.derivative(
+    self=lambda F, g, self_shape, dim, start, end, step: F.slice_backward(g, self_shape, dim, start, end, step)
+)
+
+
+@op(function=False, method=False, linear=True)
+def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
+    """Zeros of ``shape`` with ``self`` in the slice of dimension ``dim``."""
+    out = np.zeros(shape, self.dtype)
+    out[(slice(None),) * dim + (slice(start, end, step),)] = self
+    return out
+
+
+slice_backward.derivative(self=lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step))
+
+
+@surface()
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """``length`` elements of dimension ``dim`` from ``start`` on."""
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    at, begin = dimension(dim, len(shape)), start.__index__()
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -shape[at] <= begin <= shape[at]:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-shape[at]}, {shape[at]}], but got {begin})"
+        )
+    begin = begin + shape[at] if begin < 0 else begin
+    if begin + length > shape[at]:
+        raise RuntimeError(f"start ({begin}) + length ({length}) exceeds dimension size ({shape[at]}).")
+    return slice_block(input, at, begin, begin + length, 1)
+
+
+@view_op("unbind", "UnbindBackward0", several=True)
+def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
+    """The slices along dimension ``dim``."""
+    if self.ndim == 1:
+        return tuple([self[i, ...] for i in range(self.size)])
+    return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
+
+
+def _unbind_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, dim: int) -> Any:
+    return F.stack_or_zeros(g, _without(self_shape, dim), self_dtype, dim)
+
+
+def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return shape[:dim] + shape[dim + 1 :]
+
+
+unbind_block.derivative(self=_unbind_rule)
+
+
+@surface(quick=unbind_block, dim=AXIS)
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along dimension ``dim``, as a tuple of views."""
+    if input._array.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return unbind_block(input, dimension(dim, input._array.ndim))
+
+
+@view_op("split_uneven", "SplitWithSizesBackward0", several=True)
+def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
+    """Consecutive pieces of ``sizes`` along dimension ``dim``."""
+    return _pieces(self, sizes, dim)
+
+
+@view_op("split_even", "SplitBackward0", several=True)
+def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
+    """As ``split_uneven``, of pieces of one size but for the last."""
+    return _pieces(self, sizes, dim)
+
+
+def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
+    found, at, before = [], 0, (slice(None),) * dim
+    for size in sizes:
+        found.append(array[at : at + size] if dim == 0 else array[(*before, slice(at, at + size))])
+        at += size
+    return tuple(found)
+
+
+def _split_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, sizes: Any, dim: int) -> Any:
+    shapes = tuple((*self_shape[:dim], size, *self_shape[dim + 1 :]) for size in sizes)
+    return F.cat_or_zeros(g, shapes, self_dtype, dim)
+
+
+unsafe_split_uneven, unsafe_split_even = (
+    op(name=name, backward=backward, several=True, function=False, method=False, linear=True)(split_uneven.op.kernel)
+    for name, backward in (
+        ("unsafe_split_uneven", "UnsafeSplitWithSizesBackward0"), ("unsafe_split_even", "UnsafeSplitBackward0"),
+    )
+)  # fmt: skip
+for _block in (split_uneven, split_even, unsafe_split_uneven, unsafe_split_even):
+    _block.derivative(self=_split_rule)
+
+
+def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, ...]:
+    at, pieces = _split_dim(input, dim), ints(sizes)
+    whole = input._array.shape[at]
+    if any(each < 0 for each in pieces):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(pieces)}"
+        )
+    if sum(pieces) != whole:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension {dim}), "
+            f"but got split_sizes={list(pieces)}"
+        )
+    return block(input, pieces, at)
+
+
+def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ...]:
+    at = _split_dim(input, dim)
+    whole = input._array.shape[at]
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    if size == 0 and whole:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
+    return block(input, _even_sizes(whole, size), at)
+
+
+def _split_dim(input: Tensor, dim: int) -> int:
+    if not input._array.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    return dimension(dim, input._array.ndim)
+
+
+def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
+    full, rest = divmod(whole, size) if size else (0, 0)
+    return (size,) * full + ((rest,) if rest or not full else ())
+
+
+def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
+    if input._array.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    at = dimension(dim, input._array.ndim)
+    whole = input._array.shape[at]
+    size = -(-whole // chunks)
+    if size == 0:
+        return uneven(input, (0,) * chunks, at)
+    return even(input, _even_sizes(whole, size), at)
+
+
+@surface()
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Consecutive pieces of the given sizes along dimension ``dim``, as views."""
+    return _by_sizes(split_uneven, input, split_sizes, dim)
+
+
+_split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")  # what PyTorch's split calls, and says
+
+
+@surface()
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`split_with_sizes`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
+
+
+def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``split`` gives in the common way: of one size."""
+    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
+        raise ValueError
+    return _even_sizes(array.shape[dim], split_size_or_sections)
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_split_sizes)
+def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
+
+    >>> import retrograd as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    sizes = kwargs.get("split_size", split_size_or_sections)
+    if sizes is None:
+        raise TypeError("Tensor.split() missing 1 required positional argument: 'split_size'")
+    return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
+
+
+@surface()
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`split`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_size(unsafe_split_even, input, split_size, dim)
+
+
+def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
+    """The sizes of the pieces that ``chunk`` gives in the common way."""
+    whole = array.shape[dim]
+    if chunks <= 0 or not whole:
+        raise ValueError
+    return _even_sizes(whole, -(-whole // chunks))
+
+
+@surface(quick=split_even, dim=AXIS, sizes=_chunk_sizes)
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
+
+    >>> import retrograd as torch
+    >>> torch.chunk(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    return _by_count(split_even, split_uneven, input, chunks, dim)
+
+
+@surface(quick=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`chunk`, but each piece may be modified in place as if it had memory of its own."""
+    return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
+
+
+@surface()
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Pieces along dimension ``dim``: so many of nearly one size, or cut at the given indices; views.
+
+    The cuts may be a 0-d or 1-d tensor of int64. Raises RuntimeError for a 0-d tensor and a number below 1.
+    """
+    if input._array.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    at = dimension(dim, input._array.ndim)
+    whole = input._array.shape[at]
+    given = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
+    if isinstance(given, Tensor):
+        given = _cuts_of(given)
+    if isinstance(given, int):
+        if given <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
+        small, larger = divmod(whole, given)
+        cuts = [0]
+        for i in range(given):
+            cuts.append(cuts[-1] + small + (i < larger))
+    else:
+        cuts = [0, *given, whole]
+    return tuple(slice_block(input, at, *_bounds(a, b, whole), 1) for a, b in itertools.pairwise(cuts))
+
+
+def _cuts_of(given: Tensor) -> Any:
+    if given._array.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
+            f"a tensor with {given._array.ndim} dims"
+        )
+    if given.dtype is not dtypes.int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{dtypes.scalar_name(given.dtype)}"
+        )
+    return given.tolist()
+
+
+def _bounds(start: int, end: int, whole: int) -> tuple[int, int]:
+    first, last, _ = slice(start, end).indices(whole)
+    return first, max(first, last)
+
+
+def _split_along(name: str, dim: int, least: int) -> None:
+    def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        if input._array.ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a "
+                f"tensor with {input._array.ndim} dimensions!"
+            )
+        at = 0 if name == "hsplit" and input._array.ndim == 1 else dim
+        count = indices_or_sections
+        if isinstance(count, int) and (count <= 0 or input._array.shape[at] % count):
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {at}, but the size of the dimension "
+                f"{input._array.shape[at]} is not divisible by the split_size {indices_or_sections}!"
+            )
+        return tensor_split(input, indices_or_sections, at)
+
+    split_along.__name__ = split_along.__qualname__ = name
+    split_along.__doc__ = f"Pieces along dimension {dim} (see :func:`tensor_split`)."
+    surface(name=name)(split_along)
+
+
+for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)):
+    _split_along(_name, _dim, _least)
+
+
+# -- Diagonals ---------------------------------------------------------------------------------------------------------
+
+
+@view_op("diagonal", "DiagonalBackward0")
+def diagonal_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of the matrices in two dimensions, as the last dimension."""
+    return writable_diagonal(np, self, offset, dim1, dim2)
+
+
+diagonal_block.derivative(
+    self=lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(g, self_shape, offset, dim1, dim2)
+)
+
+
+def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
+    found = array.diagonal(offset, dim1, dim2)
+    if np.__name__ == "numpy":
+        found.flags.writeable = True
+    return found
+
+
+@op(function=False, method=False, linear=True)
+def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
+    """Zeros of ``shape`` with ``self`` on the diagonal."""
+    out = np.zeros(shape, self.dtype)
+    writable_diagonal(np, out, offset, dim1, dim2)[...] = self
+    return out
+
+
+diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
+
+
+@surface(quick=diagonal_block, dim1=AXIS, dim2=AXIS)
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of the matrices in dimensions ``dim1`` and ``dim2``, as the last dimension of a view."""
+    ndim = input._array.ndim
+    first, second = dimension(dim1, ndim), dimension(dim2, ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diagonal_block(input, offset, first, second)
+
+
+# -- Windows -----------------------------------------------------------------------------------------------------------
+
+
+@view_op("unfold", "UnfoldBackward0")
+def unfold_block(np: Any, self: Any, /, dim: int, size: int, step: int) -> Any:
+    """Windows of ``size`` along dimension ``dim``, ``step`` apart, as a new last dimension."""
+    if self.ndim == 0:
+        return self.reshape(1)[:size]
+    count = (self.shape[dim] - size) // step + 1
+    shape = (*self.shape[:dim], count, *self.shape[dim + 1 :], size)
+    strides = (*self.strides[:dim], self.strides[dim] * step, *self.strides[dim + 1 :], self.strides[dim])
+    return as_strided_of(np)(self, shape, strides)
+
+
+unfold_block.derivative(
+    self=lambda F, g, self_shape, dim, size, step: F.unfold_backward(g, self_shape, dim, size, step)
+)
+
+
+@op(function=False, method=False, linear=True)
+def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+    """The windows added up at the places from which they were read."""
+    out = np.zeros(shape, self.dtype)
+    if not shape:
+        return self.reshape(shape)
+    count = self.shape[dim]
+    for offset in range(size):
+        out[(slice(None),) * dim + (slice(offset, offset + (count - 1) * step + 1, step),)] += self[..., offset]
+    return out
+
+
+unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, size, step))
+
+
+@surface(function=False)
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of ``size`` along a dimension, ``step`` apart, as a new last dimension of a view."""
+    at = counted(dimension, input._array.ndim)
+    whole = input._array.shape[at] if input._array.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > whole:
+        raise RuntimeError(f"maximum size for tensor at dimension {at} is {whole} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    return unfold_block(input, at, size, step)
+
+
+counted = dimension  # under a name that the argument of ``unfold`` does not hide
+
+
+# -- Through strides -------------------------------------------------------------------------------------------------
+
+
+@view_op("as_strided_block", "AsStridedBackward0")
+def as_strided_block(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+    """The memory of ``self`` shown by other strides."""
+    memory = memory_of(self)
+    flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
+    if self.dtype != flat.dtype:
+        flat = flat.view(self.dtype)
+    return as_strided_of(np)(flat[part.offset :], part.shape, tuple(step * self.itemsize for step in part.strides))
+
+
+as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.strided_add(g, whole, part), whole))
+
+
+@op(function=False, method=False, linear=True)
+def shared_out(np: Any, self: Any, /, whole: Geometry) -> Any:
+    """``self``, which lies in memory as ``whole``, divided by how many of its elements lie at the same place."""
+    if not overlaps(whole):
+        return self
+    return self / strided_add.op.kernel(np, np.ones_like(self), whole, whole)
+
+
+shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
+
+
+@surface()
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """The memory of the tensor shown with any shape and strides (in elements); a view.
+
+    Raises RuntimeError for negative strides and for elements outside of the memory.
+    """
+    shape, strides = tuple(size), tuple(stride)
+    if len(shape) != len(strides):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(step < 0 for step in strides):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
+        )
+    whole = geometry(input._array, input._array)
+    offset = whole.offset if storage_offset is None else storage_offset
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if any(each < 0 for each in shape):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
+    reach = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    available = memory_of(input._array).nbytes // input._array.itemsize
+    if reach >= max(available, 1) and 0 not in shape:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "
+            f"{input._array.itemsize} requiring a storage size of {(reach + 1) * input._array.itemsize} are out of "
+            f"bounds for storage of size {available * input._array.itemsize}"
+        )
+    return as_strided_block(input, whole, Geometry(shape, strides, offset))

@@ -1,0 +1,650 @@
+"""Views and shapes: reshaping, permuting, selecting, splitting; and the operations that copy to reshape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import dtypes
+from ...core.devices import module_of
+from ...core.size import Size
+from ...core.tensor import Tensor, contiguous_format, dimension, element_strides
+from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
+from ...dispatch.promotion import broadcast_error
+from ...dispatch.transform_tensor import slicewise
+from ...runtime.user_frame import briefly, warn
+from ..creation.conversion import clone
+from ..engine_ops import as_strided_of, expand
+
+
+def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
+    return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
+
+
+_RENAMED: dict[tuple[type, str], type] = {}
+
+
+def renamed(kind: type, name: str) -> type:
+    """The class of nodes ``kind`` under another name, as PyTorch has it for other forms of the same view."""
+    if name == kind.__name__:
+        return kind
+    if (kind, name) not in _RENAMED:
+        _RENAMED[kind, name] = type(name, (kind,), {"__slots__": (), "__module__": "builtins"})
+    return _RENAMED[kind, name]
+
+
+def ints(value: Any) -> tuple[int, ...]:
+    """A sequence of ints given as one int or as a sequence (0-d tensors count as ints)."""
+    return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
+        each.__index__() for each in value
+    )  # fmt: skip
+
+
+def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None) -> tuple[int, ...]:
+    """The ints of ``argument``, given one by one, as one sequence, or by name."""
+    if kwargs:
+        given = (*given, kwargs.pop(argument)) if argument in kwargs else given
+        for wrong in kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{wrong}'")
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+    elif not given:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+    for each in given:
+        if each.__class__ is not int:
+            break
+    else:
+        return given
+    try:
+        return tuple(each.__index__() for each in given)
+    except (AttributeError, TypeError):
+        raise _no_ints(name, argument, given) from None
+
+
+def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
+    position = next(i for i, each in enumerate(given) if not hasattr(each, "__index__"))
+    kind = type(given[position]).__name__
+    if position:
+        return TypeError(
+            f"{name}(): argument '{argument}' failed to unpack the object at pos {position + 1} with error \"type must be "
+            f'tuple of ints,but got {kind}"'
+        )
+    return TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
+
+
+_SEQUENCES = (tuple, list, Size)
+
+
+#: ``spread`` for the common way, as an expression: NumPy will refuse what are no ints.
+_SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
+
+
+# -- view and its kin ------------------------------------------------------------------------------------------------
+
+
+def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
+    """``size`` with its -1 replaced by what a tensor of ``shape`` has left for it."""
+    total = math.prod(shape)
+    if min(size, default=0) < -1:
+        wrong = next(i for i, each in enumerate(size) if each < -1)
+        raise RuntimeError(f"invalid shape dimension {size[wrong]} at index {wrong} of shape {list(size)}")
+    if -1 not in size:
+        if math.prod(size) != total:
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
+        return tuple(size)
+    if list(size).count(-1) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    rest = math.prod(each for each in size if each != -1)
+    if rest == 0 and total == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 can "
+            "be any value and is ambiguous"
+        )
+    if rest == 0 or total % rest:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
+    return tuple(total // rest if each == -1 else each for each in size)
+
+
+@view_op("view", "ViewBackward0", inline=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
+def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
+    """The same elements in another shape, sharing their memory."""
+    target = resolved(self.shape, size)
+    if self.flags.c_contiguous:
+        return self.reshape(target)
+    strides = view_strides(self.shape, self.strides, target)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return as_strided_of(np)(self, target, strides)
+
+
+view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides with which ``size`` shows the same memory in the same order; None if there are none."""
+    if math.prod(shape) == 0:
+        step, found = 1, []
+        for each in reversed(size):
+            found.append(step)
+            step *= max(each, 1)
+        return tuple(reversed(found))
+    result = [0] * len(size)
+    at = len(size) - 1
+    chunk_step = strides[-1] if strides else 1
+    old = new = 1
+    for i in range(len(shape) - 1, -1, -1):
+        old *= shape[i]
+        # A chunk ends where the next dimension outwards does not continue it without a gap.
+        if i == 0 or (shape[i - 1] != 1 and strides[i - 1] != old * chunk_step):
+            while at >= 0 and (new < old or size[at] == 1):
+                result[at] = new * chunk_step
+                new *= size[at]
+                at -= 1
+            if new != old:
+                return None
+            if i > 0:
+                chunk_step, old, new = strides[i - 1], 1, 1
+    return None if at != -1 else tuple(result)
+
+
+@view_op("reshape_alias", "ReshapeAliasBackward0")
+def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
+    """What ``view`` gives, of a tensor that is not contiguous."""
+    return view_block.op.kernel(np, self, size)
+
+
+reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+@surface(function=False, quick=view_block, guard="inline", size=_SIZES.format("size"))
+def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+    """The same memory in another shape (one size may be -1), or read as another dtype."""
+    if size and isinstance(size[0], dtypes.dtype):
+        return _view_dtype(input, size[0])
+    if dtype is not None:
+        return _view_dtype(input, dtype)
+    return view_block(input, spread("view", size, "size", kwargs))
+
+
+@slicewise
+def _view_dtype(input: Tensor, target: Any) -> Tensor:
+    """The memory read as another dtype: outside the graph and, as in PyTorch, with no ``_base``."""
+    array = input._array
+    have, want = array.itemsize, target.itemsize
+    names = f"view {dtypes.scalar_name(input.dtype)} as {dtypes.scalar_name(target)} (different element sizes)"
+    if have != want and not array.ndim:
+        raise RuntimeError("self.dim() cannot be 0 to " + names)
+    steps = element_strides(array)
+    if have != want and steps[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to {names}, but got {steps[-1]}")
+    if want > have:
+        _check_wider(input, want // have, steps, names)
+    if have == want:
+        return input.detach() if input.dtype is target else _reread(input, array.view(target.numpy))
+    step = target.itemsize
+    start = as_strided_of(module_of(array))(array, (array.nbytes // have,), (have,)).view(target.numpy)
+    shape = (*array.shape[:-1], array.shape[-1] * have // step)
+    return _reread(input, as_strided_of(module_of(array))(start, shape, (*array.strides[:-1], step)))
+
+
+def _reread(input: Tensor, array: Any) -> Tensor:
+    result = input.detach()
+    result._array = array
+    return result
+
+
+def _check_wider(input: Tensor, ratio: int, steps: tuple[int, ...], names: str) -> None:
+    last = input._array.shape[-1]
+    if last % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to {names}, but got {last}")
+    if input.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} to {names}, but got {input.storage_offset()}"
+        )
+    for dim, step in enumerate(steps[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} to {names}, but got {step}")
+
+
+@surface(function=False)
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of ``other``."""
+    return view_block(input, other._array.shape)
+
+
+@op(name="reshape_copy", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
+def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
+    """The same elements in another shape, in memory of their own."""
+    return self.reshape(size)
+
+
+reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+@surface(name="reshape", quick=view_block, guard="inline", size=_SIZES.format("shape"))
+def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
+    """The same elements in another shape: a view where strides allow, else a copy.
+
+    >>> import retrograd as torch
+    >>> torch.reshape(torch.arange(4), (2, -1))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
+    array = input._array
+    if array.flags.c_contiguous:
+        return view_block(input, size)
+    if view_strides(array.shape, array.strides, size) is not None:
+        return reshape_alias(input, size)
+    return unsafe_view(clone(input, memory_format=_contiguous()), size)
+
+
+def _contiguous() -> Any:
+    return contiguous_format
+
+
+@op(name="unsafe_view", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
+def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
+    """The elements of a tensor that nobody else holds, in another shape."""
+    return self.reshape(size)
+
+
+unsafe_view.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+def _reshape_array(array: Any, size: Any) -> Any:
+    return array.reshape(size)
+
+
+reshape: Any = FUNCTIONS["reshape"]  # with its quick way
+ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
+
+
+@surface(function=False)
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """The same elements in the shape of ``other``."""
+    return reshape(input, other._array.shape)
+
+
+def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
+    """The sizes that ``flatten`` gives where it changes something."""
+    shape = array.shape
+    if start_dim == 0 and end_dim == -1 and len(shape) > 1:
+        return (array.size,)
+    first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
+    if first >= last:
+        raise ValueError
+    return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
+
+
+@surface(quick=view_block, guard="inline", size=_flat)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions ``start_dim`` to ``end_dim`` made one.
+
+    >>> import retrograd as torch
+    >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    shape = input._array.shape
+    first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return reshape(input, (1,))
+    return input if first == last else reshape(input, _flat(input._array, first, last))
+
+
+@surface()
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension: a view if they are contiguous."""
+    return reshape(input.contiguous(), (-1,))
+
+
+@surface()
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Dimension ``dim`` made several, of ``sizes`` (one may be -1)."""
+    shape = input._array.shape
+    at = dimension(dim, len(shape))
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if sizes.count(-1) > 1:
+        raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
+    known = math.prod(each for each in sizes if each != -1)
+    if (shape[at] % known if known else shape[at]) if -1 in sizes else known != shape[at]:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
+            "input tensor"
+        )
+    return view(input, (*shape[:at], *resolved((shape[at],), sizes), *shape[at + 1 :]))
+
+
+@view_op("alias", "AliasBackward0", inline=("True", "self.view()"))
+def alias(np: Any, self: Any, /) -> Any:
+    """A view of the whole tensor."""
+    return self.view()
+
+
+alias.derivative(self=lambda F, g: g)
+
+
+# -- Dimensions of size one ------------------------------------------------------------------------------------------
+
+
+@view_op(
+    "unsqueeze", "UnsqueezeBackward0", inline=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))")
+)
+def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
+    """A new dimension of size 1 in front of dimension ``dim``."""
+    return np.expand_dims(self, dim)
+
+
+unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
+
+
+@surface(quick=unsqueeze_block, dim=NEW_AXIS)
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new dimension of size 1 at ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.unsqueeze(torch.zeros(2), 0).shape
+    torch.Size([1, 2])
+    """
+    return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
+
+
+@view_op("squeeze_all", "SqueezeBackward0", inline=("True", "self.squeeze()"))
+def squeeze_all(np: Any, self: Any, /) -> Any:
+    """Without the dimensions of size 1."""
+    return self.squeeze()
+
+
+squeeze_all.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+@view_op("squeeze_dim", "SqueezeBackward1")
+def squeeze_dim(np: Any, self: Any, /, dim: int) -> Any:
+    """Without dimension ``dim`` if its size is 1."""
+    return self.squeeze(dim) if self.ndim and self.shape[dim] == 1 else self.view()
+
+
+squeeze_dim.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+@view_op("squeeze_dims", "SqueezeBackward2")
+def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
+    """Without those of ``dims`` whose size is 1."""
+    if not self.ndim:
+        return self.view()
+    return self.squeeze(tuple(dim for dim in dims if self.shape[dim] == 1))
+
+
+squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
+
+
+@surface(quick=squeeze_all)
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
+
+    >>> import retrograd as torch
+    >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
+    torch.Size([2])
+    """
+    if dim is None:
+        return squeeze_all(input)
+    if isinstance(dim, (tuple, list)):
+        dims = tuple(dimension(each, input._array.ndim) for each in dim)
+        if len(set(dims)) != len(dims):
+            twice = next(each for each in dims if dims.count(each) > 1)
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+        return squeeze_dims(input, dims)
+    return squeeze_dim(input, dimension(dim, input._array.ndim))
+
+
+# -- Stretching ------------------------------------------------------------------------------------------------------
+
+
+@surface(function=False, name="expand", quick=expand, size=_SIZES.format("size"))
+def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
+    """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
+    return expand(input, spread("expand", size, "size", kwargs))
+
+
+@surface(function=False)
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Stretched to the shape of ``other``."""
+    return expand(input, other._array.shape)
+
+
+@surface()
+def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Stretched to ``size``."""
+    return expand(input, spread("broadcast_to", size, "size", kwargs))
+
+
+@surface(method=False)
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape to which shapes (ints count as shapes of one dimension) broadcast together.
+
+    >>> import retrograd as torch
+    >>> torch.broadcast_shapes((2, 1), 3)
+    torch.Size([2, 3])
+    """
+    given = [(each,) if isinstance(each, int) else each if isinstance(each, Size) else tuple(each) for each in shapes]
+    merged = [1] * max(map(len, given), default=0)
+    for position, shape in enumerate(given):
+        for back in range(1, len(shape) + 1):
+            if shape[-back] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if shape[-back] in (1, merged[-back]):
+                continue
+            if merged[-back] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[-back]} at -{back}! Mismatching argument at "
+                    f"index {position} had {shape}; but expected shape should be broadcastable to {merged}"
+                )
+            merged[-back] = shape[-back]
+    return Size(merged)
+
+
+@surface(method=False)
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors stretched to a common shape."""
+    for position, each in enumerate(tensors):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
+    if len({each._array.shape for each in tensors}) < 2:
+        return tensors
+    error = broadcast_error(tensors)
+    if error is not None:
+        raise error
+    shape = broadcast_shapes(*(each._array.shape for each in tensors))
+    return tuple(each if each._array.shape == shape else expand(each, shape) for each in tensors)
+
+
+# -- Permuting -------------------------------------------------------------------------------------------------------
+
+
+@view_op("transpose", "TransposeBackward0", inline=("self.ndim", "self.swapaxes(dim0, dim1)"))
+def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
+    """Two dimensions exchanged."""
+    return self.swapaxes(dim0, dim1) if self.ndim else self.view()
+
+
+transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1))
+
+
+@surface(aliases=("swapdims",), quick=transpose_block, guard="inline", dim0=AXIS, dim1=AXIS)
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    ndim = input._array.ndim
+    return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
+
+
+@surface()
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two dimensions exchanged, without copying; another name of :func:`transpose`."""
+    return transpose(input, axis0, axis1)
+
+
+@view_op("t", "TBackward0", inline=("self.ndim < 3", "self.T"))
+def t_block(np: Any, self: Any, /) -> Any:
+    """A matrix with rows and columns exchanged."""
+    return self.T
+
+
+t_block.derivative(self=lambda F, g: F.t(g))
+
+
+@surface(quick=t_block, guard="inline")
+def t(input: Tensor) -> Tensor:
+    """A matrix with rows and columns exchanged; a tensor of fewer dimensions as it is."""
+    if input._array.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
+    return t_block(input)
+
+
+@view_op("permute", "PermuteBackward0", inline=("True", "self.transpose(dims)"))
+def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
+    """Dimensions in another order."""
+    return self.transpose(dims)
+
+
+permute_block.derivative(self=lambda F, g, dims: F.permute(g, _inverse(dims)))
+
+
+def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
+
+
+def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
+    """The order of dimensions, given one by one or as a sequence; what is no permutation NumPy will refuse."""
+    order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
+    if min(order) < 0:
+        ndim = array.ndim
+        order = tuple([each + ndim if each < 0 else each for each in order])
+        if min(order) < 0:
+            raise IndexError
+    return order
+
+
+@surface(quick=permute_block, dims=_order)
+def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
+    """Dimensions in the order ``dims``, without copying.
+
+    >>> import retrograd as torch
+    >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
+    given = spread("permute", dims, "dims", kwargs)
+    ndim = input._array.ndim
+    if len(given) != ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(given)}"
+        )
+    order = tuple(dimension(each, ndim) for each in given)
+    if len(set(order)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return permute_block(input, order)
+
+
+@surface(aliases=("moveaxis",))
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions ``source`` moved to ``destination``, the others in their order."""
+    ndim = input._array.ndim
+    sources = [dimension(each, ndim) for each in ints(source)]
+    targets = [dimension(each, ndim) for each in ints(destination)]
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(ints(source))} dims) should contain the same "
+            f"number of dims as destination ({list(ints(destination))} dims)"
+        )
+    for name, given, found in (("source", source, sources), ("destination", destination, targets)):
+        if len(set(found)) != len(found):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(ints(given))})")
+    if not ndim and sources:
+        return alias(input)
+    rest = iter(axis for axis in range(ndim) if axis not in sources)
+    places = dict(zip(targets, sources, strict=True))
+    order = tuple(places[axis] if axis in places else next(rest) for axis in range(ndim))
+    return permute_block(input, order)
+
+
+@surface()
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged, complex numbers conjugated."""
+    return _adjoint(input, "adjoint()")
+
+
+def _adjoint(x: Tensor, name: str) -> Tensor:
+    result = _matrix_turned(x, name)
+    return result.conj() if x.is_complex() else result
+
+
+def _matrix_turned(x: Tensor, name: str) -> Tensor:
+    ndim = x._array.ndim
+    if ndim == 0:
+        _deprecated(f"Tensor.{name} is deprecated on 0-D tensors. " + (
+            "This function is the identity in these cases." if name == "mT" else "Consider using x.conj()."
+        ))  # fmt: skip
+        return x
+    if ndim == 1:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return transpose(x, -2, -1)
+
+
+def _deprecated(text: str) -> None:
+    warn(text)
+
+
+def _turned(self: Tensor) -> Tensor:
+    ndim = self._array.ndim
+    if ndim == 0:
+        _deprecated("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif ndim != 2:
+        _deprecated(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
+    return permute_block(self, tuple(range(ndim - 1, -1, -1)))
+
+
+def _mt(self: Tensor) -> Tensor:
+    return _matrix_turned(self, "mT")
+
+
+def _mh(self: Tensor) -> Tensor:
+    return _adjoint(self, "mH")
+
+
+def _h(self: Tensor) -> Tensor:
+    ndim = self._array.ndim
+    if ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
+    return _adjoint(self, "H")
+
+
+_turned_matrix = fronted(_turned, permute_block, "self.ndim == 2", dims=(1, 0))
+_turned_matrices = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
+
+PROPERTIES = {
+    "T": property(_turned_matrix, doc="Dimensions in reverse order."),
+    "mT": property(_turned_matrices, doc="The last two dimensions exchanged."),
+    "H": property(briefly(_h), doc="A matrix transposed and conjugated."),
+    "mH": property(briefly(_mh), doc="The last two dimensions exchanged, conjugated."),
+}

@@ -1,0 +1,1 @@
+"""Operations of signals: Fourier transforms and windows."""

@@ -1,0 +1,377 @@
+"""Discrete Fourier transforms, as ``torch.fft``: three blocks, and the functions that sort out sizes and dimensions.
+
+A transform is linear and, but for its scale, its own adjoint with the other sign; half a spectrum has each of its
+mirrored elements counted twice. The numerics are in ``kernels/fft.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor, dimension, strided
+from ...dispatch.declare import TENSORS, op
+from ...kernels import fft as fft_kernels
+from ..creation.conversion import to
+from ..creation.factory import made, place_of
+from ..shape.padding import constant_pad_nd_block
+from ..shape.rearrange import roll
+from ..shape.slicing import slice_block
+
+F: Any = TENSORS
+
+
+# -- Blocks ----------------------------------------------------------------------------------------------------------
+
+
+@op(function=False, method=False, linear=True, backward="FftC2CBackward0")
+def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    """The transform of complex numbers over dimensions."""
+    return fft_kernels.complex_to_complex(np, self, dim, normalization, forward)
+
+
+fft_c2c.derivative(
+    self=lambda F, g, dim, normalization, forward: F.fft_c2c(g, dim, normalization, not forward)
+)  # fmt: skip
+
+
+@op(function=False, method=False, linear=True, backward="FftR2CBackward0")
+def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    """The forward transform of real numbers over dimensions, whole or without its mirrored half."""
+    return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
+
+
+def _r2c_rule(F: Any, g: Any, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    if not onesided:
+        return F.fft_c2c(g, dim, normalization, False)  # the engine drops the imaginary parts
+    size = self_shape[dim[-1]]
+    return F.fft_c2r(F.mirrored_scaled(g, dim[-1], size, 0.5), dim, normalization, size)
+
+
+fft_r2c.derivative(self=_r2c_rule)
+
+
+@op(function=False, method=False, linear=True, backward="FftC2RBackward0")
+def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    """The backward transform of half a spectrum to real numbers."""
+    return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
+
+
+fft_c2r.derivative(
+    self=lambda F, g, dim, normalization, last_dim_size: F.mirrored_scaled(
+        F.fft_r2c(g, dim, normalization, True), dim[-1], last_dim_size, 2.0
+    )
+)
+
+
+@op(function=False, method=False, linear=True)
+def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
+    """Half a spectrum with ``factor`` on the elements that stand for two."""
+    return fft_kernels.mirrored_scaled(np, self, dim, size, factor)
+
+
+mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scaled(g, dim, size, factor))
+
+
+@op(function=False, method=False, linear=True, holomorphic=False, backward="ConjBackward0")
+def conjugated(np: Any, self: Any, /) -> Any:
+    """The complex conjugate."""
+    return self.conj()
+
+
+conjugated.derivative(self=lambda F, g: F.conj_physical(g))
+
+
+# -- Arguments -------------------------------------------------------------------------------------------------------
+
+
+def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
+    """``input`` as floating or (if ``complex_``) complex numbers; integers become the default floats."""
+    kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
+    if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
+        raise RuntimeError(f"Unsupported dtype {dtypes.scalar_name(kind)}")
+    if complex_ and not kind.is_complex:
+        kind = dtypes.complex64 if kind is dtypes.float32 else dtypes.complex128
+    return input if kind is input.dtype else to(input, kind)
+
+
+_SCALES = {None: (0, 2), "backward": (0, 2), "ortho": (1, 1), "forward": (2, 0)}
+
+
+def _scale(norm: Any, forward: bool) -> int:
+    if norm not in _SCALES:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return _SCALES[norm][0 if forward else 1]
+
+
+def _count(size: int) -> int:
+    if size < 1:
+        raise RuntimeError(f"Invalid number of data points ({size}) specified")
+    return size
+
+
+def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """``x`` cut, or padded with zeros, to ``sizes`` along ``dims``."""
+    target = list(x._array.shape)
+    for axis, size in zip(dims, sizes, strict=True):
+        if size < target[axis]:
+            x = slice_block(x, axis, 0, size, 1)
+        target[axis] = size
+    lacking = [(0, target[axis] - size) for axis, size in reversed(list(enumerate(x._array.shape)))]
+    if not any(after for _, after in lacking):
+        return x
+    return constant_pad_nd_block(x, tuple(each for pair in lacking for each in pair), 0.0)
+
+
+def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
+    """The dimensions to transform and their sizes, from what a caller said of them."""
+    shape = x._array.shape
+    s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
+    if dim is not None:
+        dims = [dimension(each, len(shape)) for each in dim]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+    if s is None:
+        dims = list(range(len(shape))) if dim is None else dims
+        return dims, [shape[axis] for axis in dims]
+    if dim is not None and len(dim) != len(s):
+        raise RuntimeError("When given, dim and shape arguments must have the same length")
+    if len(s) > len(shape):
+        raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {len(shape)} dimensions.")
+    dims = list(range(len(shape) - len(s), len(shape))) if dim is None else dims
+    return dims, [shape[axis] if size == -1 else size for axis, size in zip(dims, s, strict=True)]
+
+
+def _half_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
+    """As ``_plan`` for a transform to real numbers: how many of the last dimension are read, and how many come out."""
+    dims, sizes = _plan(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    last = (s,) if isinstance(s, int) else s
+    real = sizes[-1] if last is not None and last[-1] != -1 else 2 * (x._array.shape[dims[-1]] - 1)
+    return dims, [*(_count(size) for size in sizes[:-1]), _count(real) // 2 + 1], real
+
+
+# -- Over one dimension ----------------------------------------------------------------------------------------------
+
+
+def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
+    """``x`` fitted to a transform of ``n`` along ``dim`` (``half``: of which it gives half a spectrum)."""
+    axis = dimension(dim, x._array.ndim, wrap_scalar=False)
+    have = x._array.shape[axis]
+    size = _count((2 * (have - 1) if half else have) if n is None else n)
+    if n is not None or half:
+        x = _fitted(x, (axis,), (size // 2 + 1 if half else size,))
+    return x, axis, size
+
+
+def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
+    """The transform of real numbers; backward it is the conjugate of the one forward."""
+    if isinstance(input, Tensor) and input.is_complex():
+        raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
+    x, axis, _ = _line(name, _operand(name, input), n, dim)
+    scale = _scale(norm, forward)
+    if forward:
+        return fft_r2c(x, (axis,), scale, onesided)
+    return conjugated(fft_r2c(x, (axis,), scale, onesided))
+
+
+def _from_any(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    if not isinstance(input, Tensor) or not input.is_complex():
+        return _from_real(name, input, n, dim, norm, forward, False)
+    x, axis, _ = _line(name, _operand(name, input), n, dim)
+    return fft_c2c(x, (axis,), _scale(norm, forward), forward)
+
+
+def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    x, axis, size = _line(name, _operand(name, input, True), n, dim, half=True)
+    return fft_c2r(conjugated(x) if forward else x, (axis,), _scale(norm, forward), size)
+
+
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The discrete Fourier transform along ``dim``, cut or padded with zeros to ``n`` numbers: complex, whole.
+
+    ``norm``: ``"backward"`` (the default) leaves this direction unscaled, ``"forward"`` divides by ``n``, ``"ortho"``
+    by its root.
+
+    >>> import retrograd as torch
+    >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    return _from_any("fft", input, n, dim, norm, True)
+
+
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`fft`: by default divided by ``n``."""
+    return _from_any("ifft", input, n, dim, norm, False)
+
+
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The first ``n // 2 + 1`` numbers of the transform of real numbers; the others mirror them.
+
+    >>> import retrograd as torch
+    >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    return _from_real("rfft", input, n, dim, norm, True, True)
+
+
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`rfft`: ``n`` real numbers (by default an even number of them)."""
+    return _to_real("irfft", input, n, dim, norm, False)
+
+
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The real transform of a signal that mirrors itself, of which ``input`` holds the first ``n // 2 + 1`` numbers."""
+    return _to_real("hfft", input, n, dim, norm, True)
+
+
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`hfft`: half of the complex signal whose transform is real."""
+    return _from_real("ihfft", input, n, dim, norm, False, True)
+
+
+# -- Over several dimensions -----------------------------------------------------------------------------------------
+
+
+def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform over ``dim`` (all, or as many of the last as ``s`` has sizes), cut or padded to the sizes ``s``."""
+    return _to_complex("fftn", input, s, dim, norm, True)
+
+
+def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`fftn`."""
+    return _to_complex("ifftn", input, s, dim, norm, False)
+
+
+def _to_complex(name: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
+    x = _operand(name, input, True)
+    dims, sizes = _plan(x, s, dim)
+    x = _fitted(x, dims, [_count(size) for size in sizes])
+    return fft_c2c(x, tuple(dims), _scale(norm, forward), forward)
+
+
+def _real_plan(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list[int]]:
+    x = _operand(name, input)
+    dims, sizes = _plan(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return _fitted(x, dims, [_count(size) for size in sizes]), dims
+
+
+def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The transform of real numbers over ``dim``, without the mirrored half of the last of them."""
+    if isinstance(input, Tensor) and input.is_complex():
+        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
+    x, dims = _real_plan("rfftn", input, s, dim)
+    return fft_r2c(x, tuple(dims), _scale(norm, True), True)
+
+
+def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`rfftn`: real numbers."""
+    x = _operand("irfftn", input, True)
+    dims, sizes, last = _half_plan("irfftn", x, s, dim)
+    return fft_c2r(_fitted(x, dims, sizes), tuple(dims), _scale(norm, False), last)
+
+
+def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The real transform over ``dim`` of a signal that mirrors itself, given as its half along the last of them."""
+    x = _operand("hfftn", input, True)
+    dims, sizes, last = _half_plan("hfftn", x, s, dim)
+    x, scale = _fitted(x, dims, sizes), _scale(norm, True)
+    if len(dims) > 1:
+        x = fft_c2c(x, tuple(dims[:-1]), scale, True)
+    return fft_c2r(conjugated(x), (dims[-1],), scale, last)
+
+
+def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
+    """The inverse of :func:`hfftn`."""
+    if isinstance(input, Tensor) and input.is_complex():
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
+    x, dims = _real_plan("ihfftn", input, s, dim)
+    scale = _scale(norm, False)
+    half = fft_r2c(x, (dims[-1],), scale, True)
+    if len(dims) == 1:
+        return conjugated(half)
+    return fft_c2c(F.conj_physical(half), tuple(dims[:-1]), scale, False)
+
+
+def _in_the_plane(whole: Any) -> Any:
+    """The form over two dimensions, by default the last two."""
+
+    def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
+        return whole(input, s, dim, norm)
+
+    plane.__name__ = plane.__qualname__ = whole.__name__[:-1] + "2"
+    plane.__doc__ = f":func:`{whole.__name__}` over two dimensions, by default the last two."
+    return plane
+
+
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
+    _in_the_plane(each) for each in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
+)
+
+
+# -- Frequencies -----------------------------------------------------------------------------------------------------
+
+
+def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
+    shape = input._array.shape
+    dims = tuple(range(len(shape))) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if not dims:
+        raise RuntimeError("`shifts` required")
+    sizes = [shape[dimension(each, len(shape))] for each in dims]
+    return roll(input, tuple(size // 2 if forward else (size + 1) // 2 for size in sizes), dims)
+
+
+def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The spectrum turned so that frequency zero stands in the middle, along ``dim`` (all by default).
+
+    >>> import retrograd as torch
+    >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    return _shifted(input, dim, True)
+
+
+def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The inverse of :func:`fftshift`: frequency zero comes first again."""
+    return _shifted(input, dim, False)
+
+
+def _frequencies(name: str, n: Any, d: float, half: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    kind = dtypes.default.floating if dtype is None else dtype
+    if kind.category < dtypes.FLOATING:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    size = int(n / 2) + 1 if half else n  # rounded towards zero, which shows for a negative n
+    if size < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {size}: [{size}]")
+    np = place_of(device)
+    places = np.arange(size)
+    if not half:
+        places = np.where(places < (n + 1) // 2, places, places - n)
+    return made(fft_kernels.frequencies(np, places, n, d, kind.numpy), requires_grad)
+
+
+def fftfreq(
+    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The frequencies of a transform of ``n`` numbers that are ``d`` apart, in the order of :func:`fft`.
+
+    >>> import retrograd as torch
+    >>> torch.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return _frequencies("fftfreq", n, d, False, dtype, device, requires_grad)
+
+
+def rfftfreq(
+    n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The frequencies of :func:`rfft`: those that are not negative."""
+    return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)

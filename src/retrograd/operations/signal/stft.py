@@ -1,0 +1,266 @@
+"""Transforms over short times, and back: ``stft`` and ``istft``."""
+
+from __future__ import annotations
+
+from ...core import dtypes
+from ...core.tensor import Tensor, element_strides
+from ...dispatch.declare import METHODS, surface
+from ...runtime.user_frame import warn
+from ..creation.factory import ones
+from ..elementwise.complex import view_as_complex, view_as_real
+from ..shape.padding import pad
+from ..shape.slicing import as_strided, slice_block, unfold_backward
+from ..shape.views import squeeze, transpose, unsqueeze, view
+from .fft import fft_c2c, fft_c2r, fft_r2c
+
+NO_WINDOW = "A window was not provided. A rectangular window will be applied,"
+HOW_TO = (
+    "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+)
+
+
+_SAID: set[str] = set()
+
+
+def _say_once(text: str) -> None:
+    """Warn, the first time only."""
+    if text not in _SAID:
+        _SAID.add(text)
+        warn(text)
+
+
+def _flag(value: bool | None) -> str:
+    return "None" if value is None else str(int(value))
+
+
+def _shown(window: Tensor | None) -> str:
+    return "None" if window is None else f"{_type(window)}{{{list(window._array.shape)}}}"
+
+
+def _type(x: Tensor) -> str:
+    return f"torch.{dtypes.scalar_name(x.dtype)}Tensor"
+
+
+# -- There -----------------------------------------------------------------------------------------------------------
+
+
+@surface()
+def stft(
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
+    onesided: bool | None = None, return_complex: bool | None = None, align_to_window: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The spectra of pieces of a signal, ``hop_length`` (a quarter of ``n_fft``) apart: (…, frequency, piece).
+
+    ``input`` is one signal or several (1-d or 2-d), real or complex; each piece of ``n_fft`` elements is multiplied by
+    ``window``. ``center`` pads the signal so that piece ``k`` has its middle at ``k * hop_length``.
+
+    >>> import retrograd as torch
+    >>> torch.stft(torch.arange(6.0), 4, window=torch.hann_window(4), return_complex=True).shape
+    torch.Size([3, 7])
+    """
+    if center:
+        if align_to_window is not None:
+            raise RuntimeError("stft align_to_window should only be set when center = false")
+        shape, reach = input._array.shape, int(n_fft // 2)
+        longer = pad(view(input, [1] * (3 - len(shape)) + list(shape)), [reach, reach], pad_mode)
+        input = view(longer, longer._array.shape[3 - len(shape) :])
+    hop = n_fft >> 2 if hop_length is None else hop_length
+    length = n_fft if win_length is None else win_length
+    if window is None:
+        _say_once(
+            f"{NO_WINDOW}which is known to cause spectral leakage. Other windows such as torch.hann_window or "
+            f"torch.hamming_window are recommended to reduce spectral leakage.{HOW_TO}"
+        )
+    elif window.is_complex() and return_complex is None:
+        return_complex = True
+    if input.is_complex() and return_complex is None:
+        return_complex = True
+    if return_complex is None:
+        raise RuntimeError(
+            "stft requires the return_complex parameter be given for real inputs, and will further require that "
+            "return_complex=True in a future PyTorch release."
+        )
+    call = (
+        f"stft({_type(input)}{list(input._array.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={length}, "
+        f"window={_shown(window)}, normalized={int(normalized)}, onesided={_flag(onesided)}, "
+        f"return_complex={_flag(return_complex)}, align_to_window={_flag(align_to_window)}) : "
+    )
+    _check_pieces(call, input, n_fft, hop, length, window)
+    whole = _pieces_to_spectra(input, n_fft, hop, length, window, normalized, onesided, bool(align_to_window))
+    if return_complex:
+        return whole
+    _say_once(
+        "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for "
+        "all inputs, and return_complex=False will raise an error.\nNote: you can still call torch.view_as_real on the "
+        "complex output to recover the old return format."
+    )
+    return view_as_real(whole)
+
+
+def _check_pieces(call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None) -> None:
+    shape = x._array.shape
+    if x.dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"{call}expected a tensor of floating point or complex values")
+    if len(shape) not in (1, 2):
+        raise RuntimeError(f"{call}expected a 1D or 2D tensor")
+    if not 0 < n_fft <= shape[-1]:
+        raise RuntimeError(f"{call}expected 0 < n_fft < {shape[-1]}, but got n_fft={length}")
+    if hop <= 0:
+        raise RuntimeError(f"{call}expected hop_length > 0, but got hop_length={hop}")
+    if not 0 < length <= n_fft:
+        raise RuntimeError(f"{call}expected 0 < win_length <= n_fft, but got win_length={length}")
+    if window is not None and window._array.shape != (length,):
+        raise RuntimeError(
+            f"{call}expected a 1D window tensor of size equal to win_length={length}, but got window with size "
+            f"{list(window._array.shape)}"
+        )
+
+
+def _centred(window: Tensor, n_fft: int) -> Tensor:
+    """A window with zeros on both sides up to ``n_fft`` elements."""
+    length = window._array.shape[0]
+    if length == n_fft:
+        return window
+    left = (n_fft - length) // 2
+    return pad(window, (left, n_fft - length - left))
+
+
+def _pieces_to_spectra(
+    x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, normalized: bool, onesided: bool | None,
+    align_to_window: bool,
+) -> Tensor:  # fmt: skip
+    alone = x._array.ndim == 1
+    rows = unsqueeze(x, 0) if alone else x
+    if align_to_window:
+        rows = pad(rows, [(n_fft - length) // 2] * 2)
+    if window is None and length < n_fft:
+        window = ones(length, dtype=x.dtype, device=x.device)
+    count, size = rows._array.shape
+    outer, inner = element_strides(rows._array)
+    pieces = as_strided(rows, (count, 1 + (size - n_fft) // hop, n_fft), (outer, hop * inner, inner))
+    if window is not None:
+        pieces = pieces * _centred(window, n_fft)
+    if pieces.dtype.numpy in dtypes.SHORT:
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {dtypes.scalar_name(pieces.dtype)}")
+    scale = int(normalized)
+    if pieces.is_complex():
+        if onesided:
+            raise RuntimeError("Cannot have onesided output if window or input is complex")
+        found = fft_c2c(pieces, (2,), scale, True)
+    else:
+        found = fft_r2c(pieces, (2,), scale, onesided is None or onesided)
+    found = METHODS["transpose_"](found, 1, 2)
+    return METHODS["squeeze_"](found, 0) if alone else found
+
+
+# -- And back --------------------------------------------------------------------------------------------------------
+
+
+@surface()
+def istft(
+    input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
+    length: int | None = None, return_complex: bool = False,
+) -> Tensor:  # fmt: skip
+    """The signal of which :func:`stft` gave the spectra (of the least squares, if none has just these spectra).
+
+    ``length``: how many elements of it; the arguments are those that were given to :func:`stft`.
+    """
+    hop = n_fft >> 2 if hop_length is None else hop_length
+    size = n_fft if win_length is None else win_length
+    if window is None:
+        _say_once(
+            f"{NO_WINDOW[:-1]}.Please provide the same window used by stft to make the inversion lossless.{HOW_TO}"
+        )
+    call = (
+        f"istft(CPU{dtypes.scalar_name(input.dtype)}Type{list(input._array.shape)}, n_fft={n_fft}, hop_length={hop}, "
+        f"win_length={size}, window={_shown(window)}, center={int(center)}, normalized={int(normalized)}, "
+        f"onesided={_flag(onesided)}, length={length}, return_complex={int(return_complex)}) "
+    )
+    one_side = _check_spectra(call + ": ", input, n_fft, hop, size, window, onesided)
+    pieces = _spectra_to_pieces(input, n_fft, window, normalized, one_side, return_complex)
+    if window is None:
+        window = ones(size, dtype=pieces.dtype.to_real(), device=input.device)
+    return _overlapped(call, pieces, _centred(window, n_fft), hop, center, length, input._array.ndim == 2)
+
+
+def _check_spectra(
+    call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, onesided: bool | None
+) -> bool:
+    """Whether the spectra are one-sided, where everything goes together."""
+    if not x.is_complex():
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
+    shape = x._array.shape
+    if len(shape) < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(shape) - 1}, {len(shape)}], but got -3)"
+        )
+    if x._array.size == 0:
+        raise RuntimeError(f"{call}input tensor cannot be empty.")
+    if len(shape) > 3:
+        raise RuntimeError(f"{call}expected a tensor with 3 or 4 dimensions, but got {len(shape) + 1}")
+    found = shape[-2]
+    one_side = found != n_fft if onesided is None else onesided
+    wanted, what = (
+        (n_fft // 2 + 1, "n_fft / 2 + 1 when onesided=True") if one_side else (n_fft, "n_fft when onesided=False")
+    )
+    if wanted != found:
+        raise RuntimeError(
+            f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match {what}, but got {found}"
+        )
+    if not 0 < hop <= length:
+        raise RuntimeError(f"{call}expected 0 < hop_length <= win_length")
+    if not 0 < length <= n_fft:
+        raise RuntimeError(f"{call}expected 0 < win_length <= n_fft")
+    if window is not None and window._array.shape != (length,):
+        raise RuntimeError(f"{call}Invalid window shape. window has to be 1D and length of `win_length`")
+    return one_side
+
+
+def _spectra_to_pieces(
+    x: Tensor, n_fft: int, window: Tensor | None, normalized: bool, one_side: bool, return_complex: bool
+) -> Tensor:
+    pairs = view_as_real(x)
+    if x._array.ndim == 2:
+        pairs = unsqueeze(pairs, 0)
+    spectra = view_as_complex(transpose(pairs, 1, 2))
+    scale = 1 if normalized else 2
+    if return_complex:
+        if one_side:
+            raise RuntimeError("Cannot have onesided output if window or input is complex")
+        return fft_c2c(spectra, (2,), scale, False)
+    if window is not None and window.is_complex():
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if not one_side:
+        spectra = slice_block(spectra, 2, 0, n_fft // 2 + 1, 1)
+    return fft_c2r(spectra, (2,), scale, n_fft)
+
+
+def _overlapped(
+    call: str, pieces: Tensor, window: Tensor, hop: int, center: bool, length: int | None, alone: bool
+) -> Tensor:
+    """The pieces, windowed once more and added up, divided by what the windows add up to."""
+    count, frames, n_fft = pieces._array.shape
+    whole = n_fft + hop * (frames - 1)
+    signal = unfold_backward(pieces * view(window, 1, 1, n_fft), (count, whole), 1, n_fft, hop)
+    squares = (window**2).expand((1, frames, n_fft))
+    envelope = unfold_backward(squares, (1, whole), 1, n_fft, hop)
+    start = n_fft // 2 if center else 0
+    end = start + length if length is not None else whole - start
+    cut = min(end, whole)
+    signal, envelope = (slice_block(each, 1, start, cut, 1) for each in (signal, envelope))
+    if bool((abs(envelope.detach()) < 1e-11).any()):
+        raise RuntimeError(f"{call}window overlap add min: 1")
+    found = signal / envelope
+    if alone:
+        found = squeeze(found, 0)
+    if end > whole:
+        _say_once(
+            "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
+            "Please check your center and hop_length settings."
+        )
+        found = pad(found, (0, end - whole))
+    return found

@@ -1,0 +1,315 @@
+"""Windows: ``torch.hann_window`` and its like, and those of ``torch.signal.windows``.
+
+The former are calculated step by step in the precision of their dtype, as PyTorch does (a float16 window is rounded at
+each step); the latter are written in terms of other operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ...core import dtypes
+from ...core.tensor import Tensor, strided
+from ...dispatch.declare import surface
+from ..creation.factory import empty, made, ones, place_of
+from ..creation.from_data import tensor
+from ..creation.ranges import arange, linspace
+from ..elementwise.elementary import cos, exp, sin, sqrt
+from ..elementwise.rounding import minimum
+from ..elementwise.special import i0
+from ..reductions.sums import sum
+from ..shape.views import unsqueeze
+
+# -- torch.…_window --------------------------------------------------------------------------------------------------
+
+
+def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
+    """The dtype of a window, where its length and the dtype will do."""
+    kind: dtypes.dtype = dtypes.default.floating if dtype is None else dtype
+    if not hasattr(length, "__index__"):
+        raise TypeError(
+            f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}"
+        )  # fmt: skip
+    if kind.category < dtypes.FLOATING:
+        raise RuntimeError(
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.c_name(kind)}, "
+            "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
+            "memory_format=(nullopt))"
+        )
+    if length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if kind.is_complex:
+        raise dtypes.unsupported("arange_cpu", kind.numpy)
+    return kind
+
+
+class _Steps:
+    """An array of short floats or longer ones, each step calculated in at least float32 and rounded to its dtype."""
+
+    def __init__(self, np: Any, array: Any) -> None:
+        self.np, self.array = np, array
+
+    def then(self, step: Any) -> _Steps:
+        """What ``step`` makes of the array."""
+        dtype = self.array.dtype
+        wide = self.array.astype(self.np.float32) if dtype in dtypes.SHORT else self.array
+        return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
+
+    def scaled(self, factor: float, summand: float = 0.0) -> _Steps:
+        """Times ``factor``, then plus ``summand``."""
+        found = self.then(lambda x: x * x.dtype.type(factor))
+        return found.then(lambda x: x + x.dtype.type(summand)) if summand else found
+
+
+def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    """The window of which ``shape`` makes the elements from their places; a periodic one is a longer one cut off."""
+    kind = _checked(name, length, dtype)
+    np = place_of(device)
+    if length <= 1:
+        return made(np.ones(length, kind.numpy), requires_grad)
+    size = length + 1 if periodic else length
+    found = shape(_Steps(np, np.arange(size).astype(kind.numpy)), size).array
+    return made(found[:length], requires_grad)
+
+
+@surface(method=False)
+def bartlett_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Bartlett's window, a triangle; ``periodic`` for spectra, otherwise symmetric.
+
+    >>> import retrograd as torch
+    >>> torch.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+
+    def triangle(places: _Steps, size: int) -> _Steps:
+        rising = places.scaled(2 / (size - 1))
+        falling = rising.scaled(-1, 2)
+        middle = places.array <= places.array.dtype.type((size - 1) >> 1)
+        return _Steps(places.np, places.np.where(middle, rising.array, falling.array))
+
+    return _window("bartlett_window", triangle, window_length, periodic, dtype, device, requires_grad)
+
+
+@surface(method=False)
+def blackman_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Blackman's window: ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)``."""
+
+    def shape(places: _Steps, size: int) -> _Steps:
+        angle = places.scaled(math.pi / (size - 1))
+        fast, slow = (angle.scaled(each).then(places.np.cos) for each in (4, 2))
+        slow = slow.scaled(0.5)
+        return fast.scaled(0.08).then(lambda x: x - slow.array.astype(x.dtype)).then(lambda x: x + x.dtype.type(0.42))
+
+    return _window("blackman_window", shape, window_length, periodic, dtype, device, requires_grad)
+
+
+def _raised_cosine(alpha: float, beta: float) -> Any:
+    def shape(places: _Steps, size: int) -> _Steps:
+        return places.scaled(2 * math.pi / (size - 1)).then(places.np.cos).scaled(-beta, alpha)
+
+    return shape
+
+
+@surface(method=False)
+def hann_window(
+    window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Von Hann's window: ``0.5 - 0.5 cos(2πk/n)``.
+
+    >>> import retrograd as torch
+    >>> torch.hann_window(5, periodic=False)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
+    return _window("hann_window", _raised_cosine(0.5, 0.5), window_length, periodic, dtype, device, requires_grad)
+
+
+@surface(method=False)
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
+    layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Hamming's window: ``alpha - beta cos(2πk/n)``."""
+    shape = _raised_cosine(alpha, beta)
+    return _window("hamming_window", shape, window_length, periodic, dtype, device, requires_grad)
+
+
+@surface(method=False)
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = strided,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Kaiser's window: the narrower, the greater ``beta``."""
+
+    def shape(places: _Steps, size: int) -> _Steps:
+        def element(x: Any) -> Any:
+            across = x.astype(places.np.float64) * (2 / (size - 1)) - 1
+            inside = places.np.maximum(1 - across * across, 0)
+            return places.np.i0(beta * places.np.sqrt(inside)) / places.np.i0(beta)
+
+        return places.then(element)
+
+    return _window("kaiser_window", shape, window_length, periodic, dtype, device, requires_grad)
+
+
+# -- torch.signal.windows --------------------------------------------------------------------------------------------
+
+
+def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
+    kind = dtypes.default.floating if dtype is None else dtype
+    if M < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if layout is not strided:
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+    if kind not in (dtypes.float32, dtypes.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")
+    return kind
+
+
+def _around(M: int, sym: bool) -> float:
+    """The place of the middle of a window, counted from its start."""
+    return (M if not sym and M > 1 else M - 1) / 2.0
+
+
+def exponential(
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
+    layout: Any = strided, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """``exp(-abs(k - center) / tau)`` at ``M`` places; ``sym=False`` for spectra.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.exponential(3)
+    tensor([0.3679, 1.0000, 0.3679])
+    """
+    options = {
+        "dtype": _element_type("exponential", M, dtype, layout),
+        "device": device,
+        "requires_grad": requires_grad,
+    }
+    if tau <= 0:
+        raise ValueError(f"Tau must be positive, got: {tau} instead.")
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
+    if M == 0:
+        return empty(0, **options)
+    middle = _around(M, sym) if center is None else center
+    k = linspace(-middle * (1 / tau), (-middle + (M - 1)) * (1 / tau), M, **options)
+    return exp(-abs(k))
+
+
+def cosine(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Half a period of the sine."""
+    options = {"dtype": _element_type("cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad}
+    if M == 0:
+        return empty(0, **options)
+    step = math.pi / (M + 1 if not sym and M > 1 else M)
+    return sin(linspace(0.5 * step, (0.5 + (M - 1)) * step, M, **options))
+
+
+def gaussian(
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Gauss's bell of standard deviation ``std`` (in places)."""
+    options = {"dtype": _element_type("gaussian", M, dtype, layout), "device": device, "requires_grad": requires_grad}
+    if std <= 0:
+        raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+    if M == 0:
+        return empty(0, **options)
+    start, step = -_around(M, sym), 1 / (std * math.sqrt(2))
+    k = linspace(start * step, (start + (M - 1)) * step, M, **options)
+    return exp(-(k**2))
+
+
+def kaiser(
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Kaiser's window: the narrower, the greater ``beta``."""
+    kind = _element_type("kaiser", M, dtype, layout)
+    if beta < 0:
+        raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+    options = {"dtype": kind, "device": device, "requires_grad": requires_grad}
+    if M <= 1:
+        return ones(M, **options)
+    width = tensor(beta, dtype=kind, device=device)
+    step = 2.0 * width / (M - 1 if sym else M)
+    k = linspace(-width, minimum(width, -width + (M - 1) * step), M, **options)
+    return i0(sqrt(width * width - k**2)) / i0(width)
+
+
+def bartlett(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """Bartlett's window, a triangle."""
+    options = {"dtype": _element_type("bartlett", M, dtype, layout), "device": device, "requires_grad": requires_grad}
+    if M <= 1:
+        return ones(M, **options)
+    return 1 - abs(linspace(-1, -1 + (M - 1) * (2 / (M - 1 if sym else M)), M, **options))
+
+
+def general_cosine(
+    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A sum of cosines: of ``(-1)**i * a[i] * cos(2πik/n)``.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
+    tensor([0., 1., 0.])
+    """
+    options = {
+        "dtype": _element_type("general_cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad,
+    }  # fmt: skip
+    if M <= 1:
+        return ones(M, **options)
+    if not isinstance(a, Iterable):
+        raise TypeError("Coefficients must be a list/tuple")
+    if not a:
+        raise ValueError("Coefficients cannot be empty")
+    k = linspace(0, (M - 1) * (2 * math.pi / (M - 1 if sym else M)), M, **options)
+    weights = tensor([(-1) ** i * weight for i, weight in enumerate(a)], **options)
+    waves = arange(weights.shape[0], **options)
+    return sum(unsqueeze(weights, -1) * cos(unsqueeze(waves, -1) * k), 0)
+
+
+def _cosines(name: str, a: list[float], doc: str) -> Any:
+    def window(
+        M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+        requires_grad: bool = False,
+    ) -> Tensor:  # fmt: skip
+        return general_cosine(
+            M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        )  # fmt: skip
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = doc
+    return window
+
+
+hamming = _cosines("hamming", [0.54, 1.0 - 0.54], "Hamming's window.")
+hann = _cosines("hann", [0.5, 0.5], "Von Hann's window.")
+blackman = _cosines("blackman", [0.42, 0.5, 0.08], "Blackman's window.")
+nuttall = _cosines("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms.")
+
+
+def general_hamming(
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """``alpha - (1 - alpha) cos(2πk/n)``."""
+    return general_cosine(
+        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )

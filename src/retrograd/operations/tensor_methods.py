@@ -1,0 +1,107 @@
+"""Gives Tensor its methods and operators: the one place that adds to a class from outside.
+
+Importing this module imports the whole table.
+"""
+
+# ruff: noqa: F401 - each module of operations enters its operations in the table
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ..compat import unsupported
+from ..compat.missing_names import LeftOut
+from ..core.tensor import Tensor
+from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
+from . import engine_ops, tensor_operators
+from .creation import conversion, factory, from_data, legacy_types, random, ranges, storage
+from .elementwise import arithmetic, bitwise, comparison, complex, elementary, rounding, special
+from .indexing import gather_scatter, getitem, masked_fill, search, sort
+from .linalg import exports
+from .nn import (
+    activation,
+    attention,
+    class_losses,
+    convolution,
+    dropout,
+    embedding,
+    interpolation,
+    losses,
+    normalization,
+    pooling,
+    rnn,
+    softmax,
+)
+from .reductions import distance, extrema, finite_differences, scan, segment, statistics, sums
+from .shape import inplace, join, padding, rearrange, slicing, view_copies, views
+from .signal import fft, stft, windows
+
+# Operators: the name of the dunder, and of the function that is the operator.
+OPERATORS = {
+    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul",
+    "rmul": "mul", "imul": "mul_", "truediv": "div", "floordiv": "floor_divide",
+    "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow", "ipow": "pow_",
+    "and": "bitwise_and",
+    "rand": "bitwise_and", "iand": "bitwise_and_", "or": "bitwise_or", "ror": "bitwise_or", "ior": "bitwise_or_",
+    "xor": "bitwise_xor", "rxor": "bitwise_xor", "ixor": "bitwise_xor_", "lshift": "bitwise_left_shift",
+    "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
+    "div": "div", "idiv": "div_", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+}  # fmt: skip
+#: Operators that are called otherwise than they are written.
+CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
+UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
+
+
+def install() -> None:
+    """Put every method of the table on Tensor."""
+    for name, function in METHODS.items():
+        setattr(Tensor, name, public_form(function, "Tensor", name))
+    for dunder, name in OPERATORS.items():
+        found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        setattr(Tensor, f"__{dunder}__", operator_form(found, f"__{dunder}__"))
+    for dunder, name in UNARY.items():
+        setattr(Tensor, f"__{dunder}__", METHODS[name])
+    for dunder, found in tensor_operators.OPERATORS.items():
+        setattr(Tensor, dunder, operator_form(found, dunder))
+    for name, shown in views.PROPERTIES.items():
+        setattr(Tensor, name, shown)
+    for name in unsupported.TENSOR:
+        setattr(Tensor, name, LeftOut(name))
+    # By the priority, NumPy's numbers and arrays leave operators to us.
+    for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
+        setattr(Tensor, name, given)
+    for dunder, alias in (("__rtruediv__", "__rdiv__"), ("__idiv__", "__itruediv__")):
+        setattr(Tensor, alias, vars(Tensor)[dunder])
+    for dunder, each in vars(Tensor).items():
+        if dunder.startswith("__") and isinstance(each, FunctionType) and dunder[2:-2] not in UNARY:
+            each.__name__ = CALLED.get(dunder, dunder)
+    for name in ("is_contiguous", "stride", "data_ptr", "element_size", "retain_grad", "detach_"):
+        setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
+    for name, each in list(vars(Tensor).items()):
+        if isinstance(each, property) and each.fset is None:
+            setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+
+
+def _listed(self: Tensor) -> list[str]:
+    """What a tensor has: completion and Python's suggestions shall not offer what is left out."""
+    return [name for name in object.__dir__(self) if name not in unsupported.TENSOR or name in vars(self)]
+
+
+def _unwritable(name: str) -> Callable[..., None]:
+    """What says, for a property, that it can be neither set nor deleted."""
+
+    def refuse(self: Tensor, value: Any = None) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+    return refuse
+
+
+def add_method(name: str, function: Any) -> None:
+    """Give Tensor a method that is written further to the right than the table."""
+    setattr(Tensor, name, public_form(function, "Tensor", name))
+
+
+__all__ = ["add_method", "install"]
+install()
