@@ -14,7 +14,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.autograd.layered import GAP, arranged
+from retrograd.inspection.graph_layout import GAP, arranged
 
 draw, memory, watch_leaks = (getattr(torch.autograd.graph, name) for name in ("draw", "memory", "watch_leaks"))
 SVG = "{http://www.w3.org/2000/svg}"

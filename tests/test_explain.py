@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.autograd.folding import folded
+from retrograd.inspection.repeats import folded
 from tests.pages import ROOT
 
 explain = torch.autograd.explain

@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.autograd import timing
-from retrograd.autograd.profiler_util import FunctionEvent, FunctionEventAvg
 from retrograd.core.graph import AccumulateGrad
-from retrograd.core.profiled import TIMED
 from retrograd.dispatch.node_classes import MADE
 from retrograd.dispatch.op import ARRAYS
-from retrograd.profiler import ProfilerActivity, profile, record_function
+from retrograd.profiler import ProfilerActivity, profile, record_function, recorder
+from retrograd.profiler.events import FunctionEvent, FunctionEventAvg
+from retrograd.runtime.timed_functions import TIMED
 from tests.profiled import (
     MISTAKES,
     OPTIONS,
@@ -74,14 +73,14 @@ def test_mistakes_are_told_as_by_pytorch(call: str) -> None:
 def codes() -> list[Any]:
     """The code of all that is exchanged, but for functions that have not been called yet: they may write theirs."""
     functions: list[Any] = [each for each in (*MADE, *TIMED) if isinstance(each, FunctionType)]
-    functions += [torch.Tensor.detach, timing.engine.sweep, timing.engine._send, timing.engine.Plan.__init__]
-    written = [each.__code__ for each in functions if each.__code__.co_filename != timing.UNWRITTEN]
+    functions += [torch.Tensor.detach, recorder.engine.sweep, recorder.engine._send, recorder.engine.Plan.__init__]
+    written = [each.__code__ for each in functions if each.__code__.co_filename != recorder.UNWRITTEN]
     return [*written, dict(ARRAYS.__dict__), AccumulateGrad.hooked]
 
 
 def assert_at_rest(before: list[Any]) -> None:
     after = codes()
-    assert not timing.sessions and not timing._exchange.exchanged and not timing._exchange.running
+    assert not recorder.sessions and not recorder._exchange.exchanged and not recorder._exchange.running
     assert after[-2:] == before[-2:] and {*before[:-2]} <= {*after[:-2]}
 
 
@@ -110,7 +109,7 @@ def test_what_was_exchanged_is_put_back() -> None:
         assert codes() != before
         with profile():
             result()
-        assert timing.sessions and torch.mul.__code__ not in before
+        assert recorder.sessions and torch.mul.__code__ not in before
     assert_at_rest(before)
     assert len(first.events()) > 20
 
@@ -148,7 +147,7 @@ def test_starting_that_is_interrupted_leaves_all_in_order(monkeypatch: pytest.Mo
     def interrupt(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(timing, "_timed_kernel", interrupt)
+    monkeypatch.setattr(recorder, "_timed_kernel", interrupt)
     with pytest.raises(KeyboardInterrupt):
         profile().start()
     assert_at_rest(before)
@@ -179,7 +178,7 @@ def test_a_function_that_is_first_called_while_a_profiler_runs() -> None:
         made(torch.ones(2))
         made(torch.ones(2))
     assert [event.name for event in p.events()] == ["aten::ones", "aten::special_gammaln"] * 2
-    assert made.__code__.co_filename != timing.UNWRITTEN
+    assert made.__code__.co_filename != recorder.UNWRITTEN
     made(torch.ones(2))
 
 

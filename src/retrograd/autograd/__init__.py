@@ -21,18 +21,18 @@ from ..core.grad_mode import (  # noqa: F401 - PyTorch has it here, but in no li
     set_multithreading_enabled,
 )
 from ..core.graph import AccumulateGrad, nobody
-from ..core.profiled import timed
 from ..core.rule_namespace import level_of
 from ..core.tensor import Tensor, wrap
 from ..dispatch.saved_values import SavedTensor  # noqa: F401 - likewise
 from ..dispatch.transform_tensor import innermost, runs
 from ..operations.tensor_methods import add_method
+from ..runtime.timed_functions import timed
 from ..runtime.user_frame import brief, warn
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .backward import solve
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
-from .solving import solve
 
 
 class _EveryTensor(type):
@@ -447,7 +447,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 
 #: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
 _PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
-_LATER = {"explain": "explaining", "tracing": "remembering"}
+_LATER = {"explain": ".inspection.explain", "tracing": ".inspection.tracing"}
 __all__ = [
     "Function", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad",
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",

@@ -19,7 +19,7 @@ from ..core.error_context import explained
 from ..core.tensor import Tensor
 from ..dispatch.transform_tensor import Run, runs
 from ..operations.shape.views import view
-from .forward import Dual, make, primal_in, tangent_in
+from .dual import Dual, make, primal_in, tangent_in
 
 
 class DualRun(Run):

@@ -20,7 +20,6 @@ from ..core.error_context import defined, explained, made
 from ..core.error_context import recorded as recorded_at
 from ..core.grad_mode import no_grad, put_back, recording, set_recording
 from ..core.graph import AccumulateGrad, Node, Output, next_number
-from ..core.profiled import timed
 from ..core.saved_tensor_hooks import Packed, saving_hooks
 from ..core.tensor import Tensor, at_place, wrap
 from ..core.views import CUSTOM, bump, current, freed, rebase, stale
@@ -29,6 +28,7 @@ from ..dispatch.saved_values import FREED, SavedTensor
 from ..dispatch.transform_tensor import Transformed, innermost, runs
 from ..operations.shape.views import alias
 from ..runtime import user_frame
+from ..runtime.timed_functions import timed
 from ..runtime.user_frame import warn
 
 

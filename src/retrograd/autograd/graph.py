@@ -306,7 +306,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
 
 
 #: What PyTorch does not have: loaded when it is asked for.
-_LATER = {"draw": ".drawing", "memory": ".memory", "watch_leaks": ".memory"}
+_LATER = {"draw": "..inspection.draw", "memory": "..inspection.memory", "watch_leaks": "..inspection.memory"}
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",

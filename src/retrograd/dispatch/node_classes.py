@@ -300,7 +300,7 @@ def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: s
 UNWRITTEN, TIMED = "<first call>", "<timed>"
 #: How the file names of code begin that only stands between a call and the function called.
 PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
-#: All functions whose code is written when they are first called, for those who exchange it (``autograd/timing.py``).
+#: All functions whose code is written when they are first called, for those who exchange it (``profiler/recorder.py``).
 MADE: list[FunctionType] = []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..autograd.forward import Dual
+from ..autograd.dual import Dual
 from ..autograd.function import Function
 from ..core.devices import module_of
 from ..core.error_context import defined

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autograd.forward import Dual, make, primal_in, tangent_in, zeros_as
-from ..autograd.solving import place_of, solve
+from ..autograd.backward import place_of, solve
+from ..autograd.dual import Dual, make, primal_in, tangent_in, zeros_as
 from ..core.error_context import defined, explained
 from ..core.grad_mode import put_back, recording, set_recording
 from ..core.graph import AccumulateGrad, Output, nobody

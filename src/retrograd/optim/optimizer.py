@@ -15,10 +15,10 @@ from typing import Any
 from ..core import dtypes
 from ..core.grad_mode import put_back, recording, set_recording
 from ..core.graph import Handle
-from ..core.profiled import timed
 from ..core.tensor import Tensor
 from ..operations.creation.conversion import typename
 from ..operations.creation.from_data import tensor
+from ..runtime.timed_functions import timed
 from ..runtime.user_frame import warn
 
 

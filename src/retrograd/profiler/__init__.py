@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..autograd.profiler import kineto_available, record_function  # noqa: F401 - PyTorch has the first here, but in no list
 from ..compat.missing_names import absent, listed
 from . import profiler
+from .autograd_profiler import kineto_available, record_function  # noqa: F401 - PyTorch has the first here, but in no list
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,

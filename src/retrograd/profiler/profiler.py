@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Self
 
-from ..autograd import profiler as autograd_profiler
-from ..autograd.profiler_util import EventList, ProfilerActivity
 from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..runtime.user_frame import warn
+from . import autograd_profiler as autograd_profiler
+from .events import EventList, ProfilerActivity
 
 PROFILER_STEP_NAME = "ProfilerStep"
 

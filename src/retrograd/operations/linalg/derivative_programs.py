@@ -18,7 +18,7 @@ from ...dispatch.op import ARRAYS
 from ..shape.join import cat, stack, where_
 from ..shape.views import alias
 
-#: Gradients of any tensors by any others; ``autograd/solving.py`` says how.
+#: Gradients of any tensors by any others; ``autograd/backward.py`` says how.
 solve: list[Callable[..., list[Any]]] = []
 
 

@@ -13,8 +13,8 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
-from ...core.profiled import timed
 from ...operations.creation.random import Generator
+from ...runtime.timed_functions import timed
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, fetched

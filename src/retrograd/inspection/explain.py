@@ -10,9 +10,9 @@ from typing import Any
 from ..core.dtypes import of
 from ..core.graph import AccumulateGrad, nobody
 from ..core.tensor import Tensor, memory_of
-from .folding import folded
-from .reading import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
-from .remembering import remembered_of
+from .graph_reader import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
+from .repeats import folded
+from .tracing import remembered_of
 
 
 @dataclass

@@ -25,8 +25,8 @@ from ..dispatch.promotion import common_dtype
 from ..dispatch.transform_tensor import Transformed, blank, innermost, slicing, spread_as, stand
 from ..operations.creation.conversion import text_of
 from ..operations.engine_ops import expand, to_dtype
+from .backward import solve
 from .function import Function
-from .solving import solve
 
 F = TENSORS
 

@@ -16,6 +16,7 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
+from ..autograd.function import BackwardCFunction
 from ..core.error_context import defined
 from ..core.graph import AccumulateGrad, Hooks, Output, nobody
 from ..core.saved_tensor_hooks import Packed
@@ -23,8 +24,7 @@ from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
 from ..dispatch.op import FUNCTIONS, METHODS
 from ..runtime import user_frame as frames
-from .function import BackwardCFunction
-from .remembering import remembered
+from .tracing import remembered
 
 NUMBERS = (bool, int, float, complex)
 

@@ -3,7 +3,7 @@
 Note [Exchanged code]
 A program that is not profiled must not pay for the profiler, not even a question whether it runs. So while one runs, the
 code objects of functions are exchanged (``function.__code__``): of all functions of the table, of the steps of a backward
-pass, and of those that ask for it (``core/profiled.py``). Whoever holds the function, under whatever name, calls the new
+pass, and of those that ask for it (``runtime/timed_functions.py``). Whoever holds the function, under whatever name, calls the new
 code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
 the level's entries are exchanged. When the last profiler stops all is put back, and so it is for a moment when others come
 to change the code of functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). A backward pass is sent the long way,
@@ -28,7 +28,6 @@ import numpy
 
 from ..core import engine
 from ..core.graph import AccumulateGrad, Output, next_number
-from ..core.profiled import TIMED
 from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
 from ..core.torch_function import watch
@@ -36,6 +35,7 @@ from ..dispatch.node_classes import TIMED as TIMED_CODE
 from ..dispatch.node_classes import UNWRITTEN, compiled
 from ..dispatch.op import TENSORS
 from ..runtime import user_frame
+from ..runtime.timed_functions import TIMED
 from .event_names import full, name_in_rules, names_of_functions
 
 #: What kind of thing a call was (PyTorch's numbers).

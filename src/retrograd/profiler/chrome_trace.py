@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from .profiler_util import MEMORY_EVENT_NAME
+from .events import MEMORY_EVENT_NAME
 
 
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from ..core.graph import AccumulateGrad, Node, next_number
 from ..core.tensor import memory_of
 from ..runtime.user_frame import warn
-from .explaining import bytes_of, count, size
-from .reading import Line, Step, kept_by, line_of, names_around, operation_of, read, tensors_in, user_frame
+from .explain import bytes_of, count, size
+from .graph_reader import Line, Step, kept_by, line_of, names_around, operation_of, read, tensors_in, user_frame
 
 
 @dataclass

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
-from .explaining import count, form, key_of, size
-from .folding import folded
-from .layered import arranged
-from .reading import Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
+from .explain import count, form, key_of, size
+from .graph_layout import arranged
+from .graph_reader import Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
+from .repeats import folded
 
 
 @dataclass

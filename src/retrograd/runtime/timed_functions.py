@@ -1,6 +1,6 @@
 """What a running profiler times besides operations: functions that say so where they are defined.
 
-Saying so costs nothing when they are called: the profiler exchanges their code while it runs (``autograd/timing.py``).
+Saying so costs nothing when they are called: the profiler exchanges their code while it runs (``profiler/recorder.py``).
 """
 
 from __future__ import annotations

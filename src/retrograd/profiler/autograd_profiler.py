@@ -1,0 +1,397 @@
+"""``torch.autograd.profiler``: what operations a program runs, how long each takes, how much memory it allocates.
+
+How calls come to be noted stands in ``profiler/recorder.py``; here they become events.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import get_ident
+from time import perf_counter_ns
+from types import CodeType
+from typing import Any, Self, TypeVar
+
+from ..core import devices, dtypes
+from ..runtime import user_frame
+from . import recorder
+from .chrome_trace import write
+from .event_names import arguments_of
+from .events import (
+    MEMORY_EVENT_NAME,
+    DeviceType,
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    MemRecordsAcc,
+    ProfilerActivity,
+)
+from .flops import flops_of
+
+Callee = TypeVar("Callee", bound=Callable[..., Any])
+
+
+class record_function:
+    """Give a block of the program (or, as a decorator, every call of a function) a name under which a profiler shows it.
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     with torch.autograd.profiler.record_function("twice"):
+    ...         y = torch.ones(3) * 2
+    >>> [event.name for event in prof.function_events]
+    ['twice', 'aten::ones', 'aten::mul']
+    """
+
+    __module__ = "torch.autograd.profiler"
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self.args = name, args
+        self._open: list[recorder.Call | None] = []
+
+    def __enter__(self) -> Self:
+        session = recorder.sessions.get(get_ident())
+        self._open.append(None if session is None else session.begin(self.name, (), recorder.USER))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        call = self._open.pop() if self._open else None
+        session = recorder.sessions.get(get_ident())
+        if call is not None and session is not None and call in session.open:
+            session.close(call, perf_counter_ns())
+
+    def __call__(self, function: Callee) -> Callee:
+        """Decorate ``function`` so that its calls are shown under this name."""
+
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.name, self.args):
+                return function(*args, **kwargs)
+
+        return within  # type: ignore[return-value]
+
+
+@dataclass
+class Seen:
+    """What was noted from the beginning of a profiler to its end, by moments in nanoseconds."""
+
+    start: int
+    end: int
+    calls: list[recorder.Call]
+    changes: list[tuple[int, int, str, recorder.Call | None]]
+
+
+class profile:
+    """Note the operations of this thread while the block runs.
+
+    Args:
+        enabled: whether to do anything.
+        record_shapes: keep the shapes of arguments, so that events can be grouped by them.
+        with_flops: count the floating-point operations of products of matrices, convolutions, sums and products.
+        profile_memory: note what memory results take, and when it is given back.
+        with_stack: keep the lines of the program from which operations were called.
+        use_device: ``"cuda"`` to measure on the GPU, too.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     (x * x).sum().backward()
+    >>> for event in prof.key_averages():
+    ...     print(event.key, event.count)
+    aten::mul 1
+    aten::sum 1
+    autograd::engine::evaluate_function: SumBackward0 1
+    SumBackward0 1
+    autograd::engine::evaluate_function: MulBackward0 1
+    MulBackward0 1
+    autograd::engine::evaluate_function: torch::autograd::AccumulateGrad 1
+    torch::autograd::AccumulateGrad 1
+    """
+
+    __module__ = "torch.autograd.profiler"
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
+    ) -> None:
+        self.enabled = enabled
+        if use_cuda:
+            user_frame.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+            )
+            use_device = "cuda"
+        if use_device not in (None, "cuda"):
+            user_frame.warn(f"The {use_device} is not a valid device option.")
+            use_device = None
+        if use_device == "cuda" and devices.gpu_count() == 0:
+            user_frame.warn("CUDA is not available, disabling CUDA profiling")
+            use_device, use_cuda = None, False
+        self.use_cuda, self.use_device, self.use_cpu = use_cuda, use_device, use_cpu
+        self.record_shapes, self.with_flops = record_shapes or with_flops, with_flops
+        self.profile_memory, self.with_stack, self.with_modules = profile_memory, with_stack, with_modules
+        self.acc_events, self.custom_trace_id_callback, self.trace_id = acc_events, custom_trace_id_callback, ""
+        self.profiling_start_time_ns = self.profiling_end_time_ns = 0
+        self.entered = False
+        self.seen: Seen | None = None  # the last block
+        self._events: EventList | None = None
+        self._session: Any = None
+
+    # -- The block
+
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._prepare_trace()
+        self._start_trace()
+        return self
+
+    def _prepare_trace(self) -> None:
+        self.entered = True
+        if self.custom_trace_id_callback is not None:
+            self.trace_id = self.custom_trace_id_callback()
+
+    def _start_trace(self) -> None:
+        self.entered = True
+        self._session = session = recorder.start(
+            self, self.record_shapes, self.with_stack, self.profile_memory, self.use_device == "cuda"
+        )
+        self._from = len(session.calls), len(session.changes)
+        self.profiling_start_time_ns = perf_counter_ns()
+
+    def __exit__(self, *error: object) -> bool | None:
+        if not self.enabled or self._session is None:
+            return None
+        self.profiling_end_time_ns = now = perf_counter_ns()
+        session, self._session = self._session, None
+        recorder.stop(self, session)
+        calls, changes = session.calls[self._from[0] :], session.changes[self._from[1] :]
+        before = self.function_events if self.acc_events and self.seen is not None else None
+        self.seen, self._events = Seen(self.profiling_start_time_ns, now, calls, changes), None
+        if before is not None:
+            self.function_events.extend(before)
+        return False
+
+    # -- What it has seen
+
+    @property
+    def function_events(self) -> EventList:
+        """The events, in the order in which they began, and changes of memory outside of all."""
+        if self._events is None:
+            events = [] if self.seen is None else list(_events(self, self.seen))
+            made = EventList(
+                events, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops
+            )
+            if self.seen is None:
+                return made
+            self._events = made
+        return self._events
+
+    def __repr__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.seen is None else repr(self.function_events)
+
+    def __str__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.seen is None else str(self.function_events)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """A table of all events (see :meth:`EventList.table`)."""
+        return self.function_events.table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
+            top_level_events_only,
+        )  # fmt: skip
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events summed up by name (see :meth:`EventList.key_averages`)."""
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events together."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of the times of all events without what happened inside, in microseconds."""
+        return self.function_events.self_cpu_time_total
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write what programs that draw flame graphs read; wants ``with_stack=True``."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def export_chrome_trace(
+        self, path: str, metadata: dict[str, str] | None = None, use_python_export: bool = False
+    ) -> None:
+        """Write a file for ``chrome://tracing`` or Perfetto, with arrows from operations to their derivatives."""
+        if self.seen is None:
+            raise RuntimeError("Profiler must be run before exporting chrome trace")
+        write(self, path, metadata or {})
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
+        """Note no more for a while, or again."""
+        if self._session is not None:
+            self._session.resting = not enabled
+
+
+# --- From calls to events -------------------------------------------------------------------------------------------
+
+
+def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
+    """The events of what was noted. What was still open ends with the profiler."""
+    made: dict[recorder.Call, FunctionEvent] = {}
+    parents = {call.parent for call in seen.calls}
+    stacks: dict[int, list[str]] = {}  # of operations, by their number in the graph
+    number = 0
+    memory = _memory(seen) if profiler.profile_memory else {}
+    for call in seen.calls:
+        outer, *inner = call.name.split(">") if call.scope == recorder.FUNCTION else [call.name]
+        *instants, name = outer.split("+") if call.scope == recorder.FUNCTION else [outer]
+        end = call.end or seen.end
+        stack = _stack(call, stacks) if profiler.with_stack else []
+        parent = made.get(call.parent) if call.parent is not None else None
+        layers = [name, *inner] if call not in parents else [name]
+        for depth, each in enumerate([*instants, *layers]):
+            number += 1
+            until = call.start if depth < len(instants) else end
+            event = _event(profiler, seen, number, each, call, until, stack)
+            if depth >= len(instants):
+                event.cpu_memory_usage, event.device_memory_usage = memory.get(call, (0, 0))
+            if parent is not None:
+                event.set_cpu_parent(parent)
+                parent.append_cpu_child(event)
+            if depth == len(instants):
+                made[call] = event
+            if depth >= len(instants):
+                parent = event
+            yield event
+    if profiler.profile_memory:
+        yield from _outside(profiler, seen, number)
+
+
+def _event(
+    profiler: profile, seen: Seen, number: int, name: str, call: recorder.Call, end: int, stack: list[str]
+) -> FunctionEvent:
+    backward = call.scope == recorder.BACKWARD or name.startswith(recorder.EVALUATE)
+    inputs = call.inputs or ()
+    if inputs and call.scope == recorder.FUNCTION:  # as many as PyTorch's operation has
+        count = arguments_of(name.removeprefix("aten::"), len(inputs) - len(call.keywords), call.keywords)
+        inputs = (*inputs[:count], *((None, None),) * (count - len(inputs)))
+    keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(call.inputs or ()), strict=False)}
+    shown = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+    event = FunctionEvent(
+        id=number, name=shown, trace_name=name, overload_name="", thread=1, fwd_thread=int(backward),
+        start_us=(call.start - seen.start) / 1000, end_us=(end - seen.start) / 1000,
+        input_shapes=[_shape(each) for each in inputs], concrete_inputs=[each[1] for each in inputs if each[0] is None],
+        kwinputs=keywords, stack=stack, scope=call.scope, use_device=profiler.use_device, sequence_nr=call.sequence,
+        flops=flops_of(name, call) if profiler.with_flops else 0, is_user_annotation=call.scope == recorder.USER,
+    )  # fmt: skip
+    event.structured_input_shapes = [
+        [list(one[0]) for one in each[1]] if each[0] is recorder.SEVERAL else _shape(each) for each in inputs
+    ]
+    event.structured_input_strides = [[] if each[0] in (None, recorder.SEVERAL) else list(each[1]) for each in inputs]
+    event.input_dtypes = [_type_name(each) for each in inputs]
+    if call.on_device > 0:
+        event.append_kernel(name, 0, call.on_device)
+    return event
+
+
+def _shape(described: tuple[Any, ...]) -> list[int]:
+    return [] if described[0] is None or described[0] is recorder.SEVERAL else list(described[0])
+
+
+def _type_name(described: tuple[Any, ...]) -> str:
+    """The name of an argument's type as PyTorch's traces have it."""
+    if described[0] is recorder.SEVERAL:
+        return "TensorList"
+    if described[0] is not None:
+        return dtypes.scalar_name(dtypes.of(described[2])).lower().replace("long", "long int")
+    return "Scalar" if described[1].__class__ in (int, float, bool) else ""
+
+
+#: Files whose frames are no lines of the program.
+_NOT_THE_USERS = ("<frozen ", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _line(code: CodeType, instruction: int) -> str:
+    return f"{code.co_filename}({user_frame.line_of(code, instruction)}): {code.co_name}"
+
+
+def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
+    """The user's lines, innermost first: in a backward pass those of the operation whose derivative it is."""
+    around: recorder.Call | None = call
+    while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):
+        around = around.parent
+    if around is not None:
+        return stacks.get(around.sequence) or ([_line(*around.place)] if around.place is not None else [])
+    stack = [_line(*place) for place in call.stack if not place[0].co_filename.startswith(_NOT_THE_USERS)]
+    if call.sequence >= 0:
+        stacks.setdefault(call.sequence, stack)
+    return stack
+
+
+def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
+    """For each call the bytes that it and the calls inside allocated less those freed: on the CPU, on the GPU."""
+    found: dict[recorder.Call, tuple[int, int]] = {}
+    known = set(seen.calls)
+    for _, count, place, inside in seen.changes:
+        call = inside
+        while call is not None and call in known:
+            cpu, gpu = found.get(call, (0, 0))
+            found[call] = (cpu + count, gpu) if place == "cpu" else (cpu, gpu + count)
+            call = call.parent
+    return found
+
+
+def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
+    """The changes of memory that happened in no call."""
+    known = set(seen.calls)
+    for moment, count, place, call in seen.changes:
+        if call is None or call not in known:
+            number += 1
+            at = (moment - seen.start) / 1000
+            yield FunctionEvent(
+                number, MEMORY_EVENT_NAME, 1, at, at, overload_name="", fwd_thread=0, input_shapes=[], stack=[],
+                use_device=profiler.use_device, cpu_memory_usage=count if place == "cpu" else 0,
+                device_memory_usage=0 if place == "cpu" else count, flops=0,
+            )  # fmt: skip
+
+
+def kineto_available() -> bool:
+    """True: all that PyTorch's later profiler shows is shown."""
+    return True
+
+
+__all__ = [
+    "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc", "ProfilerActivity", "kineto_available",
+    "profile", "record_function",
+]  # fmt: skip
+user_frame.mark_package()

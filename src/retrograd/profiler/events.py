@@ -1,0 +1,419 @@
+"""What a profiler has seen, as ``torch.autograd.profiler_util``: events, lists of them, and averages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple, cast
+
+from ..runtime.user_frame import warn
+from .table import shown_time, table
+
+MEMORY_EVENT_NAME = "[memory]"
+OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
+
+
+class DeviceType(Enum):
+    """Where an event happened."""
+
+    CPU = 0
+    CUDA = 1
+
+    def __str__(self) -> str:
+        return f"DeviceType.{self.name}"
+
+
+class ProfilerActivity(Enum):
+    """What to watch: the CPU, or NVIDIA's GPU as well."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+
+    def __str__(self) -> str:
+        return f"ProfilerActivity.{self.name}"
+
+
+class Interval:
+    """From ``start`` to ``end``, in microseconds."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        """How long it is."""
+        return self.end - self.start
+
+
+class Kernel(NamedTuple):
+    """What an event started on a GPU, and how long that took there."""
+
+    name: str
+    device: int
+    duration: float
+
+
+def _shown(name: str) -> property:
+    return property(lambda self: shown_time(getattr(self, name)), doc=f"``{name}`` with a unit.")
+
+
+def _old(name: str, new: str) -> property:
+    """What PyTorch called ``new`` before other devices than NVIDIA's came."""
+
+    def get(self: Any) -> Any:
+        warn(f"`{name}` is deprecated, please use `{new}` instead.", FutureWarning)
+        return getattr(self, new)
+
+    return property(get, doc=f"The former name of ``{new}``.")
+
+
+class FormattedTimesMixin:
+    """Averages and texts of what has totals and a count."""
+
+    count: int
+    cpu_time_total: float
+    device_time_total: float
+
+    cpu_time_str = _shown("cpu_time")
+    device_time_str = _shown("device_time")
+    cpu_time_total_str = _shown("cpu_time_total")
+    device_time_total_str = _shown("device_time_total")
+    self_cpu_time_total_str = _shown("self_cpu_time_total")
+    self_device_time_total_str = _shown("self_device_time_total")
+    cuda_time = _old("cuda_time", "device_time")
+
+    @property
+    def cpu_time(self) -> float:
+        """Microseconds a call."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """Microseconds a call on the GPU."""
+        return self.device_time_total / self.count if self.count else 0.0
+
+
+class FunctionEvent(FormattedTimesMixin):
+    """One call of an operation, one node of a backward pass, or one block that the user has named.
+
+    Times are in microseconds since the profiler began. ``cpu_parent`` and ``cpu_children`` are the events around and
+    inside; ``sequence_nr`` joins an operation to the node of its derivative.
+    """
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        overload_name: str | None = None,
+        fwd_thread: int | None = None,
+        input_shapes: Any = None,
+        stack: list[str] | None = None,
+        scope: int = 0,
+        use_device: str | None = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
+        sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,
+        flops: int | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: Any = None,
+        kwinputs: Any = None,
+        is_user_annotation: bool = False,
+    ) -> None:
+        self.id, self.node_id, self.name, self.overload_name, self.trace_name = (
+            id,
+            node_id,
+            name,
+            overload_name,
+            trace_name,
+        )
+        self.time_range = Interval(start_us, end_us)
+        self.thread, self.fwd_thread = thread, fwd_thread
+        self.kernels: list[Kernel] = []
+        self.count = 1
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.input_shapes, self.concrete_inputs, self.kwinputs = input_shapes, concrete_inputs, kwinputs
+        self.structured_input_shapes: Any = input_shapes
+        self.structured_input_strides: Any = None
+        self.input_dtypes: list[str] = []
+        self.stack, self.scope, self.use_device = stack, scope, use_device
+        self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.is_async, self.is_remote, self.sequence_nr = is_async, is_remote, sequence_nr
+        self.device_type, self.device_index = device_type, device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_legacy, self.flops, self.is_user_annotation = is_legacy, flops, is_user_annotation
+        self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
+
+    cuda_time_total = _old("cuda_time_total", "device_time_total")
+    self_cuda_time_total = _old("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = _old("self_cuda_memory_usage", "self_device_memory_usage")
+
+    @property
+    def key(self) -> str:
+        """By what events are grouped."""
+        return self.name
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Add what ran on a GPU for this event, in microseconds."""
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        """Add an event that happened inside."""
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        """Set the event inside which this one happened."""
+        self.cpu_parent = parent
+
+    @property
+    def cpu_time_total(self) -> float:  # type: ignore[override]
+        """How long it took."""
+        return self.time_range.elapsed_us()
+
+    @property
+    def device_time_total(self) -> float:  # type: ignore[override]
+        """How long it took on the GPU, with what happened inside."""
+        if self.is_async or not self.use_device:
+            return 0
+        inside = sum(child.device_time_total for child in self.cpu_children)
+        return inside + sum(kernel.duration for kernel in self.kernels)
+
+    def _without_children(self, attribute: str) -> Any:
+        if self.is_async:
+            return 0
+        return getattr(self, attribute) - sum(getattr(child, attribute) for child in self.cpu_children)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """How long it took without the events inside."""
+        return cast(float, self._without_children("cpu_time_total"))
+
+    @property
+    def self_device_time_total(self) -> float:
+        """How long it took on the GPU without the events inside."""
+        return cast(float, self._without_children("device_time_total"))
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        """Bytes that it allocated less those that were freed meanwhile, without the events inside."""
+        return cast(int, self._without_children("cpu_memory_usage"))
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """The same on the GPU."""
+        return cast(int, self._without_children("device_memory_usage"))
+
+    def __repr__(self) -> str:
+        device = self.use_device
+        parts = {
+            "id": self.id, "name": self.name, "overload_name": self.overload_name, "device_type": self.device_type,
+            "node_id": self.node_id, "cpu_time": self.cpu_time_str, "start_us": self.time_range.start,
+            "end_us": self.time_range.end, "cpu_children": [child.id for child in self.cpu_children],
+            f"{device}_time": self.device_time_str, "name ": self.name, "thread": self.thread,
+            "input_shapes": self.input_shapes, "cpu_memory_usage": self.cpu_memory_usage,
+            f"{device}_memory_usage": self.device_memory_usage, "is_async": self.is_async, "is_remote": self.is_remote,
+            "seq_nr": self.sequence_nr, "is_legacy": self.is_legacy,
+        }  # fmt: skip
+        return f"<FunctionEvent {' '.join(f'{key.strip()}={value}' for key, value in parts.items())}>"
+
+
+#: What the first event of an average gives it, and what all add to.
+_TAKEN = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack",
+          "scope", "device_type", "is_legacy", "use_device", "is_user_annotation")  # fmt: skip
+_SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage",
+           "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "count")  # fmt: skip
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """Events of one name together: ``count`` of them, and the sums of their times and bytes."""
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.node_id, self.is_async, self.is_remote, self.is_legacy = 0, False, False, False
+        self.use_device: str | None = None
+        self.input_shapes: Any = None
+        self.overload_name: str | None = None
+        self.stack: list[str] | None = None
+        self.scope: int | None = None
+        self.cpu_children: list[FunctionEvent] | None = None
+        self.cpu_parent: FunctionEvent | None = None
+        self.device_type = DeviceType.CPU
+        self.is_user_annotation = False
+        self.flops = 0
+        for each in _SUMMED:
+            setattr(self, each, 0)
+
+    def add(self, other: Any) -> FunctionEventAvg:
+        """Add an event, or another average of the same name."""
+        if self.key is None:
+            self.key = other.key
+            for each in _TAKEN:
+                setattr(self, each, getattr(other, each))
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+        if other.key != self.key:
+            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
+        for each in _SUMMED:
+            setattr(self, each, getattr(self, each) + getattr(other, each))
+        self.flops += other.flops or 0
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        device = self.use_device or "cuda"
+        totals = cast(Any, self)
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={totals.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str}  self_{device}_time={totals.self_device_time_total_str} "
+            f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={totals.cpu_memory_usage} {device}_memory_usage={totals.device_memory_usage}>"
+        )
+
+
+class EventList(list[Any]):
+    """Events, or averages of events, with PyTorch's ways to show them.
+
+    ``use_device``: the kind of GPU that was watched; ``profile_memory``, ``with_flops``: whether tables show these.
+    """
+
+    def __init__(
+        self, *args: Any, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False
+    ) -> None:
+        super().__init__(*args)
+        self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
+
+    def __str__(self) -> str:
+        return self.table()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The sum of the times of all events without what happened inside."""
+        return sum(event.self_cpu_time_total for event in self)
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """A table as text.
+
+        ``sort_by``: an attribute of the events, of which the largest comes first (``cpu_time_total``,
+        ``self_cpu_memory_usage``, ``count`` …); ``row_limit``: how many rows (-1: all); ``time_unit``: ``"s"``, ``"ms"`` or
+        ``"us"`` for all times.
+        """
+        widest = max_src_column_width, max_name_column_width, max_shapes_column_width
+        return table(
+            self, sort_by, row_limit, widest, header, self._profile_memory, self._with_flops, top_level_events_only,
+            time_unit,
+        )  # fmt: skip
+
+    def _like(self, events: Any) -> EventList:
+        return EventList(
+            events, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+        )
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events summed up by their name, and by shapes of inputs and the first lines of the stack if asked for."""
+        groups: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
+        for event in self:
+            key = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
+            key += [str(event.input_shapes)] if group_by_input_shapes else []
+            key += (event.stack or [])[:group_by_stack_n] if group_by_stack_n > 0 else []
+            groups[tuple(key)].add(event)
+        for average in groups.values():
+            average.stack = (average.stack or [])[:group_by_stack_n]
+            if not group_by_input_shapes:
+                average.input_shapes = ""
+            if not group_by_overload_name:
+                average.overload_name = ""
+        return self._like(groups.values())
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events together, under the name ``Total``."""
+        total = FunctionEventAvg()
+        for event in self:
+            total.key = None
+            total.add(event)
+        total.key = "Total"
+        return total
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """What :meth:`export_stacks` may sum up."""
+        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Write the stack of each event, outermost first, and its time: what programs that draw flame graphs read."""
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        attribute = "self_cpu_time_total" if metric == "self_cpu_time_total" else "self_device_time_total"
+        blanks = str.maketrans(" ;\t\n", "____")
+        with open(path, "w", encoding="utf-8") as file:
+            for event in self:
+                value = int(getattr(event, attribute))
+                if event.stack and value > 0:
+                    file.write(f"{';'.join(entry.translate(blanks) for entry in reversed(event.stack))} {value}\n")
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the events as a file for ``chrome://tracing``; a profiler's own export says more."""
+        import json
+
+        events = [
+            {"name": event.trace_name, "ph": "X", "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
+             "tid": event.thread, "pid": "CPU functions", "args": {}}
+            for event in self if event.trace_name is not None
+        ]  # fmt: skip
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(events, file)
+
+
+class StringTable(defaultdict[str, str]):
+    """Names by which PyTorch shows the names of its C++; here they are what they are."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = key
+        return key
+
+
+class MemRecordsAcc:
+    """Records of memory (each begins with what has a ``start_ns()``), to be found by time."""
+
+    def __init__(self, mem_records: Any) -> None:
+        self._records = sorted(mem_records, key=_begins)
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
+        """The records between two moments."""
+        from bisect import bisect_left, bisect_right
+
+        first, end = bisect_left(self._records, start_ns, key=_begins), bisect_right(self._records, end_ns, key=_begins)
+        yield from self._records[first:end]
+
+
+_begins: Callable[[Any], Any] = lambda record: record[0].start_ns()  # noqa: E731 - a key
+
+__all__ = [
+    "DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel",
+    "MEMORY_EVENT_NAME", "MemRecordsAcc", "OUT_OF_MEMORY_EVENT_NAME", "ProfilerActivity", "StringTable",
+]  # fmt: skip
