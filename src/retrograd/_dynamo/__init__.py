@@ -16,7 +16,7 @@ from ..compiler import (
     reset,
     set_stance,
 )
-from ..compiler.wrapper import disabled
+from ..compiler.compiled_function import disabled
 from . import config
 
 

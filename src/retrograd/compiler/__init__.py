@@ -16,8 +16,8 @@ from ..core.pytree import tree_map
 from ..core.tensor import Tensor
 from ..nn import Module
 from ..operations.creation.from_data import from_numpy
-from . import wrapper
-from .explaining import explain
+from . import compiled_function
+from .explain import explain
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
@@ -93,17 +93,17 @@ def _compiled(function: Any, options: dict[str, Any]) -> Any:
     backend = options.get("backend", "inductor")
     if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
         return function
-    return wrapper.compiled_form(function, options.get("fullgraph", False))
+    return compiled_function.compiled_form(function, options.get("fullgraph", False))
 
 
 def is_compiling() -> bool:
     """Whether a call is being recorded."""
-    return wrapper.is_recording()
+    return compiled_function.is_recording()
 
 
 def is_dynamo_compiling() -> bool:
     """Whether a call is being recorded."""
-    return wrapper.is_recording()
+    return compiled_function.is_recording()
 
 
 def is_exporting() -> bool:
@@ -113,7 +113,7 @@ def is_exporting() -> bool:
 
 def reset() -> None:
     """Forget all recordings."""
-    wrapper.forget_all()
+    compiled_function.forget_all()
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
@@ -139,7 +139,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     Where it is called while a call is recorded, that call is left to the eager library.
     """
-    return wrapper.disabled if fn is None else wrapper.disabled(fn)
+    return compiled_function.disabled if fn is None else compiled_function.disabled(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .tape import Step, Value, users
+from .ir import Step, Value, users
 
 
 def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], dict[Value, Value]]:

@@ -21,9 +21,9 @@ import numpy
 
 from ..kernels import numba_dispatch
 from ..kernels.numba_dispatch import LARGE, RUNNING
-from .expressions import EXPRESSIONS, LONGER, TRUTHS, number
-from .fuse import FLUSH, MEANS, STRETCH, SUMS, Loop, segments, sum_over
-from .tape import Step, Value
+from .fusion import FLUSH, MEANS, STRETCH, SUMS, Loop, segments, sum_over
+from .ir import Step, Value
+from .scalar_code import EXPRESSIONS, LONGER, TRUTHS, number
 
 
 class _Text:

@@ -17,8 +17,8 @@ from ..core.grad_mode import put_back, set_recording
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
 from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
-from .tape import Step, Value, Written
-from .tracing import Trace, Traced
+from .ir import Step, Value, Written
+from .trace import Trace, Traced
 
 
 class _Level:

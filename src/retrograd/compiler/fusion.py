@@ -14,9 +14,9 @@ import numpy
 from ..dispatch.op import OPS
 from ..dispatch.promotion import F32, F64
 from ..kernels.numba_dispatch import LARGE
-from .expressions import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
-from .simplify import needed
-from .tape import Step, Value
+from .ir import Step, Value
+from .passes import needed
+from .scalar_code import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
 
 BOOL = numpy.dtype(bool)
 #: Sums and means, which end a loop: over which dimensions, by the name of the operation.

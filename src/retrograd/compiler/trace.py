@@ -26,7 +26,7 @@ from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASKS
 from ..operations.nn.dropout import _factor
 from ..runtime import user_frame
-from .tape import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
+from .ir import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
 
 #: What reads numbers, by which Python then decides something.
 READS = frozenset(

@@ -29,14 +29,14 @@ from ..dispatch.transform_tensor import runs
 from ..kernels import numba_dispatch
 from ..nn import Module
 from ..runtime import user_frame
-from .adjoint import differentiate
-from .fuse import cheap, lowered, seen_through
+from .backward import differentiate
+from .fusion import cheap, lowered, seen_through
 from .guards import Guards, assigns
-from .likelihood import joined
-from .replay import Program
-from .simplify import needed, recomputed, shared, untwisted
-from .tape import CONSTANT, INPUT, RESULT, Value
-from .tracing import Trace, Traced, Unrecorded
+from .ir import CONSTANT, INPUT, RESULT, Value
+from .passes import needed, recomputed, shared, untwisted
+from .patterns import joined
+from .program import Program
+from .trace import Trace, Traced, Unrecorded
 
 #: How many recordings a function has at most; what none of them holds for is then left to the eager library.
 MOST = 8

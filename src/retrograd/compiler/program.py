@@ -1,6 +1,6 @@
 """Running a program: one straight-line function of arrays, written as one would write it by hand.
 
-A step is a ufunc, a kernel of the table, or a fused loop (``fuse.py``). What an operation's readable way decides at every
+A step is a ufunc, a kernel of the table, or a fused loop (``compiler/fusion.py``). What an operation's readable way decides at every
 call (dtypes, numbers in the right precision) is decided here once. A name is forgotten when its array is needed no more.
 """
 
@@ -19,10 +19,10 @@ from ..dispatch.node_classes import compiled
 from ..dispatch.promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
-from .fuse import Loop, fused, in_order
-from .loops import called
-from .simplify import turned
-from .tape import Step, Value, shown
+from .fusion import Loop, fused, in_order
+from .ir import Step, Value, shown
+from .loop_codegen import called
+from .passes import turned
 
 
 class Writer:

@@ -15,7 +15,7 @@ from ..dispatch.op import OPS
 from ..dispatch.promotion import F32, F64
 from ..kernels.class_losses import INT
 from ..kernels.numba_dispatch import LARGE, loops
-from .tape import Step, Value, Written
+from .ir import Step, Value, Written
 
 
 def joined(steps: Sequence[Step]) -> list[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import wrapper
+from . import compiled_function
 
 
 class Explanation:
@@ -16,7 +16,7 @@ class Explanation:
     fused loops.
     """
 
-    def __init__(self, held: wrapper.Compiled) -> None:
+    def __init__(self, held: compiled_function.Compiled) -> None:
         self.name = getattr(held.function, "__name__", type(held.function).__name__)
         self.recordings = [each for each in held.recordings if each.call is not None]
         self.break_reasons = [str(each.reason) for each in held.recordings if each.call is None]
@@ -67,7 +67,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if held is None and hasattr(function, "_call"):
             held = getattr(function._call, "_compiled", None)
         if held is None:
-            called = wrapper.compiled_form(function, False)
+            called = compiled_function.compiled_form(function, False)
             held = called._compiled
         called(*args, **kwargs)
         return Explanation(held)
