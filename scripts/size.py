@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "retrograd"
-LAYERS = ["core", "kernels", "ops", "autograd", "func", "nn", "optim"]
+LAYERS = [
+    "runtime", "compat", "core", "kernels", "dispatch", "operations", "autograd", "inspection", "func", "profiler", "nn", "optim",
+    "compiler",
+]  # fmt: skip
 KINDS = ["code", "comment", "docstring", "blank"]
 SCREEN = 60
 

@@ -242,7 +242,7 @@ def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypa
     for kind, given in kinds:
         loop = trained(kind, **given)
         with monkeypatch.context() as patch:
-            patch.setattr("retrograd.optim.large.available", lambda: False)
+            patch.setattr("retrograd.optim.numba_steps.available", lambda: False)
             assert numpy.allclose(loop, trained(kind, **given), rtol=1e-6, atol=1e-6)
 
 

@@ -45,8 +45,8 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, module in list(sys.modules.items()):
         arrays_only = not name.endswith(
-            (".random", ".text", ".calls", ".generate", ".nodes", ".promote", ".table", ".operation", ".few")
-        )  # few.py asks first whether an array is NumPy's
+            (".random", ".formatting", ".small_arrays")
+        )  # small_arrays.py asks first whether an array is NumPy's
         if (
             name.startswith(("retrograd.operations.", "retrograd.kernels."))
             and arrays_only

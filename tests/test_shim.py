@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 import retrograd
-from retrograd import shim
+from retrograd import import_hook
 from retrograd.compat.missing_names import PAGE, absent, torch_name, why_absent
 from retrograd.compat.unsupported import LEFT_OUT
 
@@ -40,13 +40,13 @@ def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types
 def imports(text: str) -> dict[str, object]:
     """The names that a program's text leaves, run under the hook."""
     names: dict[str, object] = {}
-    with shim.installed():
+    with import_hook.installed():
         exec(text, names)
     return names
 
 
 def state() -> tuple[object, ...]:
-    torches = {name: module for name, module in sys.modules.items() if shim.is_torch(name)}
+    torches = {name: module for name, module in sys.modules.items() if import_hook.is_torch(name)}
     return torches, list(sys.meta_path), list(sys.path)
 
 
@@ -80,7 +80,7 @@ def test_modules_that_a_module_imports_are_not_below_it(standin: types.ModuleTyp
 
 
 def test_importlib_finds_them_too(standin: types.ModuleType) -> None:
-    with shim.installed():
+    with import_hook.installed():
         assert importlib.import_module("torch.standin.deep") is importlib.import_module("retrograd.standin.deep")
         assert importlib.util.find_spec("torch.standin") is not None
         assert importlib.util.find_spec("torch.no_such_module") is None
@@ -177,7 +177,7 @@ def test_everything_is_put_back() -> None:
     before = state()
     imports("import torch")
     assert state() == before
-    with pytest.raises(SystemExit), shim.installed():
+    with pytest.raises(SystemExit), import_hook.installed():
         raise SystemExit(3)
     assert state() == before
 
@@ -186,7 +186,7 @@ def test_a_pytorch_that_was_imported_before_comes_back(monkeypatch: pytest.Monke
     real, below = types.ModuleType("torch"), types.ModuleType("torch.nn")
     monkeypatch.setitem(sys.modules, "torch", real)
     monkeypatch.setitem(sys.modules, "torch.nn", below)
-    with shim.installed():
+    with import_hook.installed():
         assert importlib.import_module("torch") is retrograd
         assert sys.modules.get("torch.nn") is not below
     assert sys.modules["torch"] is real and sys.modules["torch.nn"] is below
@@ -194,11 +194,11 @@ def test_a_pytorch_that_was_imported_before_comes_back(monkeypatch: pytest.Monke
 
 def test_blocks_may_be_nested() -> None:
     before = state()
-    with shim.installed():
-        with shim.installed():
+    with import_hook.installed():
+        with import_hook.installed():
             assert importlib.import_module("torch") is retrograd
         assert importlib.import_module("torch") is retrograd
-        assert sum(isinstance(finder, shim.Answers) for finder in sys.meta_path) == 1
+        assert sum(isinstance(finder, import_hook.Answers) for finder in sys.meta_path) == 1
     assert state() == before
 
 
@@ -208,13 +208,13 @@ def test_blocks_of_two_threads_may_overlap() -> None:
     found: list[object] = []
 
     def other() -> None:
-        with shim.installed():
+        with import_hook.installed():
             entered.set()
             leave.wait(10)
             found.append(importlib.import_module("torch"))
 
     thread = threading.Thread(target=other)
-    with shim.installed():
+    with import_hook.installed():
         thread.start()
         assert entered.wait(10)
     leave.set()
@@ -224,7 +224,7 @@ def test_blocks_of_two_threads_may_overlap() -> None:
 
 
 def test_other_packages_are_left_alone() -> None:
-    with shim.installed():
+    with import_hook.installed():
         assert importlib.util.find_spec("torchvision_of_nobody") is None
         with pytest.raises(ModuleNotFoundError) as caught:
             importlib.import_module("torchvision_of_nobody")

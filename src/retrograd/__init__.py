@@ -80,10 +80,10 @@ if _typing.TYPE_CHECKING:
     )
     from .amp import GradScaler, autocast
     from .compiler import compile
+    from .determinism import *
     from .func import vmap
     from .runtime.malloc import empty_cache
     from .serialization import load, save
-    from .settings import *
     from .streams import Event, Stream
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
@@ -114,7 +114,7 @@ _COMING = {
     ),
     "func": ("vmap",),
     "serialization": ("load", "save"),
-    "settings": (
+    "determinism": (
         "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_device_module",
         "get_float32_matmul_precision", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
         "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always",

@@ -13,7 +13,7 @@ import retrograd
 from retrograd.compat import missing_names
 from retrograd.version import OWN
 
-from . import program
+from . import runner
 
 USAGE = """\
 usage: retrograd COMMAND ...
@@ -62,7 +62,7 @@ def complain(about: str) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """``retrograd run``: the program's exceptions go through, so that Python ends as it would for the program."""
-    start = {"-m": program.run_module, "-c": program.run_text}
+    start = {"-m": runner.run_module, "-c": runner.run_text}
     if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE)
         return 0
@@ -72,17 +72,17 @@ def run(arguments: Sequence[str]) -> int:
             return complain(f"run {option} needs an argument")
         begin, name, *rest = start[option], *rest
     elif arguments and (arguments[0] == "-" or not arguments[0].startswith("-")):
-        begin = program.run_stdin if arguments[0] == "-" else program.run_file
+        begin = runner.run_stdin if arguments[0] == "-" else runner.run_file
         name, *rest = arguments
     else:
         return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
     try:
         begin(name, rest)
-    except program.CannotStart as error:
+    except runner.CannotStart as error:
         print(f"retrograd: {error}", file=sys.stderr)
         return CANNOT
     except BaseException as error:
-        program.show_own_traceback(error)
+        runner.show_own_traceback(error)
         raise
     return 0
 

@@ -1,6 +1,6 @@
 """``save`` and ``load``: PyTorch's checkpoints, read and written without PyTorch.
 
-By default nothing in a file is run: ``checkpoints/machine.py`` reads the pickle, and what that may build stands in
+By default nothing in a file is run: ``checkpoints/unpickler.py`` reads the pickle, and what that may build stands in
 ``checkpoints/storages.py``. How the files are laid out stands in ``checkpoints/archive.py`` and ``legacy.py``.
 """
 
@@ -23,10 +23,10 @@ from typing import Any
 from .checkpoints import legacy
 from .checkpoints.archive import Reader, Writer
 from .checkpoints.files import whole_file
-from .checkpoints.machine import BROKEN, Blocked, Machine, Refused, Source, Unallowed
 from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
 from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
+from .checkpoints.unpickler import BROKEN, Blocked, Machine, Refused, Source, Unallowed
 from .compat.missing_names import absent, listed
 from .core import devices
 from .core.devices import device

@@ -13,7 +13,7 @@ if PARENT not in sys.path:
 
 import retrograd  # noqa: E402 - found on the path that was just completed
 
-from .. import shim  # noqa: E402 - the same
+from .. import import_hook  # noqa: E402 - the same
 
-shim.installed().__enter__()
+import_hook.installed().__enter__()
 sys.modules["torch"] = retrograd

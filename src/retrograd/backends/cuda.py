@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import settings
+from .. import determinism
 from ..compat.config_module import ATTENTION, Flag, Group, Precision, flagged
 from ..compat.missing_names import absent, listed
 from ..core import devices
@@ -22,22 +22,22 @@ class _Products(Flag):
     """``allow_tf32``, which is another way to say ``set_float32_matmul_precision``."""
 
     def __get__(self, module: Any, owner: Any = None) -> bool:
-        return settings.get_float32_matmul_precision() != "highest"
+        return determinism.get_float32_matmul_precision() != "highest"
 
     def __set__(self, module: Any, value: Any) -> None:
         self.check(value)
-        settings.set_float32_matmul_precision("high" if value else "highest")
+        determinism.set_float32_matmul_precision("high" if value else "highest")
 
 
 class _ProductsPrecision(Precision):
     """``fp32_precision``, likewise."""
 
     def __get__(self, module: Any, owner: Any = None) -> str:
-        return "tf32" if settings.get_float32_matmul_precision() != "highest" else self.value
+        return "tf32" if determinism.get_float32_matmul_precision() != "highest" else self.value
 
     def __set__(self, module: Any, value: Any) -> None:
         super().__set__(module, value)
-        settings.set_float32_matmul_precision("high" if value == "tf32" else "highest")
+        determinism.set_float32_matmul_precision("high" if value == "tf32" else "highest")
 
 
 matmul = Group(

@@ -11,9 +11,9 @@ from typing import Any
 import numpy
 
 from ..core.dtypes import dtype
-from .machine import Refused, Source
 from .pickler import Pickler
 from .storages import STORAGES, Memories, Storage, element, identity, in_order
+from .unpickler import Refused, Source
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001

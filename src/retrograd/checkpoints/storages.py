@@ -17,7 +17,7 @@ from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, address, element_strides, memory_of, offset_in_memory, strided, wrap
 from ..nn.parameter import Parameter
-from .machine import Refused
+from .unpickler import Refused
 
 
 class Named:

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ..core import torch_function
 from ..runtime import fp_warnings, user_frame
 from .annotations import show_annotations
 from .pickle_names import own_constructors
@@ -142,8 +141,7 @@ class Absences:
 
 #: What stands in the package for its own use.
 INSIDE = (
-    "cli", "compat", "core", "dispatch", "import_hook", "inspection", "kernels", "operations", "ops", "program", "runner",
-    "runtime", "shim",
+    "cli", "compat", "core", "dispatch", "import_hook", "inspection", "kernels", "operations", "runner", "runtime",
 )  # fmt: skip
 
 
@@ -166,12 +164,17 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     return __dir__
 
 
+#: Called after a public module has been loaded.
+ON_LOAD: list[Callable[[], None]] = []
+
+
 def _belongs(namespace: dict[str, Any]) -> None:
     """Have a module counted as ours that has been loaded, maybe later; with a package or a part of the front door all
     that was loaded for it, too.
     """
     namespace[user_frame.MARK] = True
-    torch_function.watch.loaded()
+    for call in ON_LOAD:
+        call()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
         user_frame.mark_package()
         fp_warnings.hush()

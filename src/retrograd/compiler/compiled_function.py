@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ..autograd import grad as grad_of
 from ..core import dtypes, torch_function
 from ..core.engine import _accumulate
 from ..core.grad_mode import in_inference, put_back, recording, set_recording
@@ -613,8 +614,6 @@ class CompiledNode(Node):
 
     def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
         """The gradients as tensors: of the call done again step by step, in the graph."""
-        from ..autograd import grad as grad_of
-
         self.checked()
         plan = self.plan
         before = set_recording(True)

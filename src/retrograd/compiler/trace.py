@@ -22,6 +22,7 @@ from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS
 from ..dispatch.transform_tensor import Run, Transformed, runs, stand
 from ..kernels import indexing
+from ..nn.parameter import Buffer, Parameter
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASKS
 from ..operations.nn.dropout import _factor
@@ -614,8 +615,6 @@ def _by_mask(args: Any) -> bool:
 
 
 def _ordinary(x: Tensor) -> bool:
-    from ..nn.parameter import Buffer, Parameter
-
     return x.__class__ in (Tensor, Parameter, Buffer) and x._array.__class__ is numpy.ndarray
 
 

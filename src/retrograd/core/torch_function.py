@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..compat.missing_names import ON_LOAD
 from ..runtime.user_frame import warn
 
 #: How much is switched off: nothing, asking classes, or asking modes too.
@@ -147,6 +148,7 @@ class _Watch:
 
 
 watch = _Watch()
+ON_LOAD.append(lambda: watch.loaded())
 _announced = _entered = _left = 0
 #: How often functions get their code back when the last mode ends; it takes as long as a thousand calls.
 OFTEN = 10

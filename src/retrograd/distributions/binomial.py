@@ -9,8 +9,8 @@ from retrograd import Tensor
 
 from ..compat.missing_names import absent, listed
 from . import constraints
-from .chances import Chances
 from .distribution import ONE
+from .probability_utils import Chances
 
 
 class Binomial(Chances):

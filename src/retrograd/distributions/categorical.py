@@ -10,8 +10,8 @@ from retrograd import Tensor
 
 from ..compat.missing_names import absent, listed
 from . import constraints
-from .chances import Chances
 from .distribution import ONE, Distribution
+from .probability_utils import Chances
 from .utils import given_one_of
 
 

@@ -11,9 +11,9 @@ from retrograd.nn.functional import binary_cross_entropy_with_logits
 
 from ..compat.missing_names import absent, listed
 from . import constraints
-from .chances import Chances
 from .distribution import ONE
 from .exp_family import ExponentialFamily
+from .probability_utils import Chances
 from .utils import broadcast_all, clamp_probs, uniform
 
 

@@ -10,9 +10,9 @@ from retrograd.nn.functional import logsigmoid
 
 from ..compat.missing_names import absent, listed
 from . import constraints
-from .chances import Chances
 from .distribution import ONE
 from .gamma import Gamma
+from .probability_utils import Chances
 from .utils import lazy_property
 
 

@@ -8,8 +8,8 @@ from retrograd import Tensor
 
 from ..compat.missing_names import absent, listed
 from . import constraints
-from .chances import Chances
 from .distribution import ONE
+from .probability_utils import Chances
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
 from .utils import broadcast_all, clamp_probs, uniform

@@ -12,7 +12,7 @@ import numpy
 from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
-from .batch import unsliced
+from .batched_tensor import unsliced
 from .transforms import Argnums, check_argnums, chosen, jvp, replaced, vjp_of
 from .vmap import check_randomness, vmap
 

@@ -21,7 +21,7 @@ from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
 from ..dispatch.transform_tensor import Run, Transformed, blank, runs
-from .batch import Batch, VmapRun, batch, expand_to
+from .batched_tensor import Batch, VmapRun, batch, expand_to
 
 Argnums = int | tuple[int, ...]
 

@@ -9,8 +9,7 @@ from typing import Any
 from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
-from . import rules
-from .batch import Batch, VmapRun, batch, expand_to, move
+from .batched_tensor import Batch, VmapRun, batch, expand_to, move
 
 RANDOMNESS = ("error", "different", "same")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import large
+from . import numba_steps
 from .elementwise import Elementwise, count, filled, first_step, plain
-from .large import by_loop
+from .numba_steps import by_loop
 from .optimizer import check_betas, check_fused, check_not_negative, check_rate
 
 
@@ -75,7 +75,7 @@ class Adam(Elementwise):
         }  # fmt: skip
 
     @staticmethod
-    @by_loop(large.adam)
+    @by_loop(numba_steps.adam)
     def rule(
         F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, shrink: Any, weight_decay: Any,
         maximize: bool, beta1: Any, beta2: Any, eps: float, size: Any, correction: Any,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..compat.missing_names import absent, listed
-from .combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
-from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from .factors import (
+from .composite_schedulers import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from .cyclic_schedulers import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from .factor_schedulers import (
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
@@ -16,7 +16,7 @@ from .factors import (
     PolynomialLR,
     StepLR,
 )
-from .schedule import LRScheduler
+from .lr_scheduler_base import LRScheduler
 
 _LRScheduler = LRScheduler  # the name that it had up to PyTorch 1
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import large
+from . import numba_steps
 from .elementwise import Elementwise, count, filled, first_step, plain
-from .large import by_loop
+from .numba_steps import by_loop
 from .optimizer import check_not_negative, check_rate
 
 
@@ -57,7 +57,7 @@ class RMSprop(Elementwise):
         }
 
     @staticmethod
-    @by_loop(large.root_mean_square)
+    @by_loop(numba_steps.root_mean_square)
     def rule(
         F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float,
         weight_decay: float, momentum: float, centered: bool, maximize: bool,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import large
+from . import numba_steps
 from .elementwise import Elementwise, filled, gradient, plain
 from .fused import carry_out
-from .large import by_loop
+from .numba_steps import by_loop
 from .optimizer import check_fused, check_rate
 
 
@@ -66,12 +66,12 @@ class SGD(Elementwise):
         carry_out(_with_momentum, param, grad, [state["momentum_buffer"]], numbers)
 
 
-@by_loop(large.descent)
+@by_loop(numba_steps.descent)
 def _descend(F: Any, param: Any, grad: Any, *, lr: Any, weight_decay: Any, maximize: bool) -> None:
     F.add_(param, F.direction(param, grad, weight_decay, maximize), -lr)
 
 
-@by_loop(large.momentum)
+@by_loop(numba_steps.momentum)
 def _with_momentum(
     F: Any, param: Any, grad: Any, buffer: Any, *, lr: Any, weight_decay: Any, maximize: bool, momentum: float,
     dampening: float, nesterov: bool, first: bool,

@@ -17,8 +17,8 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from .lr_scheduler_base import LRScheduler, for_each_group
 from .optimizer import Optimizer, counter
-from .schedule import LRScheduler, for_each_group
 
 
 def _check_decay(decay: float) -> None:

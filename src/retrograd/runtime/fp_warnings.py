@@ -27,10 +27,10 @@ import numpy
 
 #: The parts of the package that call NumPy.
 COMPUTING = tuple(
-    f"retrograd.{folder}." for folder in ("runtime", "compat", "core", "kernels", "dispatch", "operations", "ops")
+    f"retrograd.{folder}." for folder in ("runtime", "compat", "core", "kernels", "dispatch", "operations")
 )
 #: What Numba compiles: it warns of nothing, and what is kept of it on disk is found again by the module's name.
-COMPILED = "retrograd.kernels.numba"
+COMPILED = "retrograd.kernels.numba."
 
 
 class Quiet(ModuleType):

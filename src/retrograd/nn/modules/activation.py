@@ -12,7 +12,7 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .attention import MultiheadAttention
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 

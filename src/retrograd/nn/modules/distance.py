@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...compat.missing_names import absent, listed
 from .. import functional as F
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 Sizes = int | Sequence[int]

@@ -11,7 +11,7 @@ from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from .. import functional as F
-from .carried import carries
+from .declarative import carries
 from .distance import PairwiseDistance
 from .linear import Linear
 from .module import Module

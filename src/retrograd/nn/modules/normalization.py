@@ -11,7 +11,7 @@ from ...operations.creation.factory import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 

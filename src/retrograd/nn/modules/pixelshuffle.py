@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...compat.missing_names import absent, listed
 from .. import functional as F
-from .carried import carries
+from .declarative import carries
 from .module import Module
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
-from .carried import carries
+from .declarative import carries
 from .module import Module
 from .utils import _pair, _single, _triple
 

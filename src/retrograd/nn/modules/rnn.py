@@ -11,8 +11,8 @@ from ...dispatch.declare import of_package
 from ...operations.creation.factory import empty, zeros
 from ...runtime.user_frame import warn
 from .. import init
+from ..packed_sequence import PackedSequence
 from ..parameter import Parameter
-from ..sequences import PackedSequence
 from .module import Module
 
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}

@@ -1,6 +1,6 @@
 """Batches: tensors of which vmap's function sees one slice, while operations run on all slices at once.
 
-How an operation runs on all slices at once its rule says (``rules.py``); where there is none, it runs slice by slice.
+How an operation runs on all slices at once its rule says (``func/vmap_rules.py``); where there is none, it runs slice by slice.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def raised(x: Any, run: VmapRun, dim: int) -> Any:
 # --- Running ---------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[VmapRun, Any, tuple[Any, ...], tuple[Any, ...]], Any]
-#: The rules by the names of the blocks, entered by ``rules.py``.
+#: The rules by the names of the blocks, entered by ``func/vmap_rules.py``.
 RULES: dict[str, Rule] = {}
 
 

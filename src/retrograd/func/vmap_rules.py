@@ -21,7 +21,19 @@ from ..dispatch.op import OPS
 from ..dispatch.op import TENSORS as F
 from ..dispatch.promotion import common_dtype
 from ..dispatch.transform_tensor import Transformed
-from .batch import RULES, VmapRun, aligned, all_wrapped, batch, expand_to, front, move, of_no_shape, slices, split
+from .batched_tensor import (
+    RULES,
+    VmapRun,
+    aligned,
+    all_wrapped,
+    batch,
+    expand_to,
+    front,
+    move,
+    of_no_shape,
+    slices,
+    split,
+)
 
 Given = tuple[Any, ...]
 

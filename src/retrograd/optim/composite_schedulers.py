@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runtime.user_frame import warn
+from .lr_scheduler_base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, put, values
 from .optimizer import Optimizer
-from .schedule import EPOCH_DEPRECATED, LRScheduler, check_optimizer, put, values
 
 
 class ReduceLROnPlateau(LRScheduler):

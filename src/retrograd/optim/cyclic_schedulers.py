@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .lr_scheduler_base import LRScheduler, check_optimizer, for_each_group, put
 from .optimizer import Optimizer
-from .schedule import LRScheduler, check_optimizer, for_each_group, put
 
 
 class _WithMomentum(LRScheduler):

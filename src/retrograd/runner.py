@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 
 from retrograd.compat import missing_names
 
-from . import shim
+from . import import_hook
 
 
 class CannotStart(Exception):
@@ -103,7 +103,7 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
         sys.path[:1] = [first_on_path]
     sys.modules["__main__"] = main
     try:
-        with shim.installed():
+        with import_hook.installed():
             yield
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = before
@@ -122,7 +122,7 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
     if __file__ in files:
         started = len(files) - files[::-1].index(__file__)
         entries, files = entries[started:], files[started:]
-    while files and files[-1] in (shim.__file__, missing_names.__file__):
+    while files and files[-1] in (import_hook.__file__, missing_names.__file__):
         entries.pop()
         files.pop()
     if not entries:

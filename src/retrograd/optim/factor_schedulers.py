@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .lr_scheduler_base import LRScheduler, values
 from .optimizer import Optimizer
-from .schedule import LRScheduler, values
 
 
 class _Factor(LRScheduler):

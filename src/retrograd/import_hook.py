@@ -1,6 +1,6 @@
 """The import hook: while it is installed, ``import torch`` and every ``torch.X.Y`` are answered by retrograd.
 
-For a block of a program: ``with installed(): ...``; for a whole program: ``retrograd run`` (``retrograd.program``).
+For a block of a program: ``with installed(): ...``; for a whole program: ``retrograd run`` (``retrograd.runner``).
 Knows of retrograd only its name: what answers is found by importing it, so any module of the package may be asked for.
 """
 
