@@ -13,7 +13,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.compiler.explain import Explanation
+from retrograd.compiler.explanation import Explanation
 from retrograd.kernels import numba_dispatch
 from tests.samples import FAMILIES, samples
 

@@ -15,7 +15,7 @@ from .core import dtypes as _dtypes
 from .core import tensor as _tensor
 from .core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
 from .core.devices import device, get_default_device, set_default_device
-from .core.dtypes import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from .core.dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from .core.exceptions import AcceleratorError, OutOfMemoryError
 from .core.formatting import set_printoptions
 from .core.grad_mode import (
@@ -26,6 +26,7 @@ from .core.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .core.promotion import can_cast, promote_types
 from .core.size import Size
 from .core.tensor import (
     Tensor,

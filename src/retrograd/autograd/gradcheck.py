@@ -15,7 +15,8 @@ from typing import Any
 
 from .. import autograd
 from ..compat.missing_names import absent, listed
-from ..core.dtypes import complex64, complex128, float32, float64, promote_types
+from ..core.dtypes import complex64, complex128, float32, float64
+from ..core.promotion import promote_types
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS
 from ..operations.creation.random import Generator

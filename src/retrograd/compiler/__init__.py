@@ -17,7 +17,7 @@ from ..core.tensor import Tensor
 from ..nn import Module
 from ..operations.creation.from_data import from_numpy
 from . import compiled_function
-from .explain import explain
+from .explanation import explain
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 

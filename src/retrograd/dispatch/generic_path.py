@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..compat.type_names import kind_of
-from ..core import anomaly_mode, devices, dtypes, torch_function
+from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import Node, Output, next_number
 from ..core.saved_tensor_hooks import Packed, before_writing, saving_hooks
@@ -487,7 +487,7 @@ def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
 
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
     """Refuse to write numbers of dtype ``source`` where ``target`` would lose their category."""
-    if source is not target and not dtypes.can_cast(source, target):
+    if source is not target and not promotion.can_cast(source, target):
         raise RuntimeError(
             f"result type {dtypes.scalar_name(source)} can't be cast to the desired output type "
             f"{dtypes.scalar_name(target)}"

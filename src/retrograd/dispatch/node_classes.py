@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes
+from ..core import promotion
 from ..core.graph import AccumulateGrad, LoneNode, Node
 from ..core.rule_namespace import LEVEL, level_of
 from ..core.saved_tensor_hooks import Packed
@@ -136,7 +136,7 @@ def lift(node: Any, each: Any, value: Any) -> Any:
             else at_place(array, [0, None], place)
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
-        return wrap(numpy.asarray(value, dtypes.of_number(value).numpy))
+        return wrap(numpy.asarray(value, promotion.of_number(value).numpy))
     cell, seen = getattr(node, each.cell), getattr(node, each.seen)
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from ..core import dtypes
+from ..core import dtypes, promotion
 from ..core.grad_mode import put_back, recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump, check_in_place, check_partial_overlap
@@ -37,7 +37,7 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
     rest, out = dict(named), named["out"]
     del rest["out"]
     if name in TAKE_NUMBERS and isinstance(out, (bool, int, float, complex)):
-        out = wrap(dtypes.converted(out, dtypes.of_number(out).numpy))
+        out = wrap(dtypes.converted(out, promotion.of_number(out).numpy))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if not all(isinstance(each, Tensor) for each in outs):
         raise TypeError(f"{name}(): argument 'out' must be Tensor")
@@ -172,7 +172,7 @@ USUAL = (("cast", "result type {result} can't be cast to the desired output type
 TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
     "any": lambda result, out: True,
     "same": lambda result, out: result is out,
-    "cast": dtypes.can_cast,
+    "cast": promotion.can_cast,
     "floating": lambda result, out: out.is_floating_point,
     "complex": lambda result, out: out.is_complex,
     "inexact": lambda result, out: out.is_complex or out.is_floating_point,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..core import dtypes
+from ..core import dtypes, promotion
 from ..core.tensor import Tensor, wrap
 
 #: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
@@ -27,10 +27,10 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
         if isinstance(each, Tensor):
             kind, dtype = (0 if each._array.ndim else 1), each.dtype
         else:
-            kind, dtype = 2, dtypes.of_number(each)
+            kind, dtype = 2, promotion.of_number(each)
         held = found[kind]
-        found[kind] = dtype if held is None else dtypes.promote_types(held, dtype)
-    return dtypes.result_of(*found)
+        found[kind] = dtype if held is None else promotion.promote_types(held, dtype)
+    return promotion.result_of(*found)
 
 
 def unite(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
+from . import vmap_rules  # noqa: F401 - enters the rules
 from .batched_tensor import Batch, VmapRun, batch, expand_to, move
 
 RANDOMNESS = ("error", "different", "same")
@@ -196,4 +197,4 @@ def _out_dims(func: Any, out_dims: Any, spec: TreeSpec) -> list[Any]:
 
 
 vmap.__module__ = "torch.func"
-__all__ = ["check_randomness", "over_slices", "rules", "vmap"]
+__all__ = ["check_randomness", "over_slices", "vmap"]

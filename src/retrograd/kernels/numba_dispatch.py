@@ -279,7 +279,7 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
         return None
     other, width = given
     out = empty(x.shape, x.dtype)
-    getattr(loops("normalization"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
+    getattr(loops("broadcast"), name)(x.reshape(-1, width), other, out.reshape(-1, width))
     return out
 
 
@@ -287,7 +287,7 @@ def add_row(x: Any, y: Any) -> bool:
     """Add the line ``y`` to each row of a matrix, in place; False if there is no loop for such arrays."""
     if not (suits(x.size, x, y) and x.flags.carray and y.flags.carray and y.shape == x.shape[1:]):
         return False
-    loops("normalization").add_to_rows(x, y)
+    loops("broadcast").add_to_rows(x, y)
     return True
 
 
@@ -321,7 +321,7 @@ def in_order(x: Any, out: Any = None) -> Any:
     outer, many, inner = (math.prod(x.shape[k] for k in axes) for axes in (order[:lead], last[:cut], last[cut:]))
     if out is None:
         out = empty(x.shape, x.dtype)
-    loops("normalization").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
+    loops("broadcast").exchanged(x.transpose(order).reshape(outer, many, inner), out.reshape(outer, inner, many))
     return out
 
 
@@ -341,7 +341,7 @@ def copy_into(out: Any, x: Any) -> None:
                 fill(out, x.item())
                 return
             if x.size < out.size and (given := _by_rows(x, out.shape)) is not None:
-                loops("normalization").spread(given[0], out.reshape(-1, given[1]))
+                loops("broadcast").spread(given[0], out.reshape(-1, given[1]))
                 return
     out[...] = x
 

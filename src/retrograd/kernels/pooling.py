@@ -110,7 +110,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
 
 def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
     """The same of large images."""
-    loops = numba_operands.loops("direct_convolution", x.size, x)
+    loops = numba_operands.loops("pooling", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
         return None
     planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
@@ -176,7 +176,7 @@ def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
 def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Zeros of the given shape, to which ``g`` is added at flat ``indices``; ``once``: no index comes twice."""
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
-    if (loops := numba_operands.loops("direct_convolution", g.size, g)) is not None:
+    if (loops := numba_operands.loops("pooling", g.size, g)) is not None:
         spreading = np.empty((planes, size), g.dtype)
         flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
         loops.spread(*flat, spreading)

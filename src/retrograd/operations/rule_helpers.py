@@ -64,7 +64,7 @@ def kind_of(x: Any) -> str:
 
 
 def operand_kinds(x: Tensor) -> tuple[Any, Any]:
-    """The dtype of ``x`` as an operand with dimensions, or without (what ``dtypes.result_of`` asks for)."""
+    """The dtype of ``x`` as an operand with dimensions, or without (what ``promotion.result_of`` asks for)."""
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
 

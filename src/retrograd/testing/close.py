@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
-from ..core.dtypes import promote_types
+from ..core.promotion import promote_types
 from ..core.tensor import Tensor
 from ..operations.creation.from_data import as_tensor
 from ..operations.elementwise.comparison import isclose

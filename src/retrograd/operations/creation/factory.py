@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...compat.type_names import kind_of
-from ...core import devices, dtypes
+from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
@@ -279,7 +279,7 @@ def full(
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
-    kind = dtypes.of_number(value) if dtype is None else dtype
+    kind = promotion.of_number(value) if dtype is None else dtype
     return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...compat.type_names import kind_of
-from ...core import devices, dtypes
+from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
 from ...core.tensor import Tensor, strided, wrap
 from ...dispatch.declare import surface
@@ -98,7 +98,7 @@ def array_of(data: Any, target: dtype | None) -> Any:
         _check_array(array)
         return _converted(array, target) if target else array.copy("K")
     if isinstance(data, (bool, int, float, complex)):
-        return _of_numbers([data], target or dtypes.of_number(data)).reshape(())
+        return _of_numbers([data], target or promotion.of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind_of(data)}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
@@ -147,7 +147,7 @@ def _inferred(data: Any) -> dtype | None:
         elif isinstance(each, (numpy.ndarray, numpy.generic)):
             own = dtypes.of(each.dtype)
         elif isinstance(each, (bool, int, float, complex)):
-            own = dtypes.of_number(each)
+            own = promotion.of_number(each)
         elif isinstance(each, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{kind_of(each)}'")
         elif _is_sequence(each):
@@ -155,7 +155,7 @@ def _inferred(data: Any) -> dtype | None:
         else:
             raise RuntimeError(f"Could not infer dtype of {kind_of(each)}")
         if own is not None and own is not found:
-            found = own if found is None else dtypes.promote_types(found, own)
+            found = own if found is None else promotion.promote_types(found, own)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
 from ...dispatch.generic_path import check_cast, modify
@@ -174,11 +174,11 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     elif isinstance(exponent, Tensor):
         if isinstance(input, Tensor):
             return pow_tensor(input, exponent)
-        target = dtypes.result_of(*operand_kinds(exponent), dtypes.of_number(input))
+        target = promotion.result_of(*operand_kinds(exponent), promotion.of_number(input))
         return pow_of_number(exponent.to(target), input)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(exponent))
+    target = promotion.result_of(*operand_kinds(input), promotion.of_number(exponent))
     return pow_scalar(input.to(target), exponent)
 
 
@@ -187,7 +187,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
         return modify(pow_tensor.op, (input, exponent), ())
-    target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(exponent))
+    target = promotion.result_of(*operand_kinds(input), promotion.of_number(exponent))
     if target.category == dtypes.INTEGER and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     check_cast(target, input.dtype)

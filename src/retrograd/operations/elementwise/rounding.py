@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import dtypes, promotion
 from ...core.dtypes import converted
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, surface
@@ -297,7 +297,7 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
     if _is_complex(input) or _is_complex(bound):
         if isinstance(bound, Tensor):
             kernel = "maximum_cpu" if name == "clamp_min" else "minimum_cpu"
-            raise dtypes.unsupported(kernel, dtypes.promote_types(input.dtype, bound.dtype).numpy)
+            raise dtypes.unsupported(kernel, promotion.promote_types(input.dtype, bound.dtype).numpy)
         raise NotImplementedError("clamp is not supported for complex types")
     return (of_tensor, (input, bound), ()) if isinstance(bound, Tensor) else (of_number, (input,), (bound,))
 
@@ -306,7 +306,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
     """``input`` in the dtype that it has together with numbers."""
     for each in bounds:
         if each is not None:
-            target = dtypes.result_of(*operand_kinds(input), dtypes.of_number(each))
+            target = promotion.result_of(*operand_kinds(input), promotion.of_number(each))
             if target is not input.dtype:
                 input = input.to(target)
     return input

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import dtypes, promotion
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.argument_errors import INSTEAD
@@ -237,7 +237,7 @@ def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     if not suits(self.size * other.size, self, other):
         return self[:, None] * other.conj()[None, :]
     out = numpy.empty((self.size, other.size), self.dtype)
-    loops("normalization").outer(self.reshape(-1, 1), other, out)
+    loops("broadcast").outer(self.reshape(-1, 1), other, out)
     return out
 
 
@@ -248,7 +248,7 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
     """A column times a vector: a broadcast product, but that rows are shared out, and that its gradients are BLAS's."""
     out = numpy.empty((len(self), len(other)), self.dtype)
-    loops("normalization").outer(self, other, out)
+    loops("broadcast").outer(self, other, out)
     return out
 
 
@@ -462,7 +462,7 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    kind = reduce(dtypes.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
+    kind = reduce(promotion.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
     wide = F32 if kind in dtypes.SHORT else kind
     self, vec1, vec2 = (each.astype(wide, copy=False) for each in (self, vec1, vec2))
     return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import dtypes, promotion
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import FUNCTIONS, TENSORS, surface
 from ...dispatch.promotion import mismatch
@@ -35,7 +35,7 @@ def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
     """``A`` in ``dtype``, which must not be narrower."""
     if dtype is None:
         return A
-    if dtypes.promote_types(A.dtype, dtype) is not dtype:
+    if promotion.promote_types(A.dtype, dtype) is not dtype:
         raise RuntimeError(
             f"{name}: the dtype of the input ({dtypes.scalar_name(A.dtype)}) should be convertible without narrowing to "
             f"the specified dtype ({dtypes.scalar_name(dtype)})"
@@ -214,7 +214,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
     count = x._array.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    found = x.new_empty((x._array.shape[0], count), dtype=dtypes.promote_types(x.dtype, dtypes.int64))
+    found = x.new_empty((x._array.shape[0], count), dtype=promotion.promote_types(x.dtype, dtypes.int64))
     if count:
         found.select(1, 0).fill_(1)
     if count > 1:

@@ -1,0 +1,123 @@
+"""Type promotion: the dtype in which tensors and numbers of several dtypes are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.user_frame import briefly
+from .dtypes import (
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    _check_dtypes,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    default,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int16,
+    int64,
+    scalar_name,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+_FLOAT_RANK = (float16, bfloat16, float32, float64)
+
+
+_WIDE_UNSIGNED = (uint16, uint32, uint64)
+
+
+@briefly
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype to which both can be converted, by PyTorch's rules.
+
+    >>> import retrograd as torch
+    >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
+    (torch.float16, torch.int16)
+    """
+    if type1 is type2 and isinstance(type1, dtype):
+        return type1
+    _check_dtypes("promote_types", type1=type1, type2=type2)
+    if (type1 in _WIDE_UNSIGNED or type2 in _WIDE_UNSIGNED) and not (
+        type1.is_floating_point or type2.is_floating_point or type1.category == type2.category == INTEGER
+    ):
+        raise _no_promotion(type1, type2)
+    low, high = (type1, type2) if type1.category <= type2.category else (type2, type1)
+    if low.category == high.category == INTEGER:
+        return _promote_integers(low, high)
+    if high.category < COMPLEX:
+        if low.category != high.category:
+            return high
+        return float32 if {low, high} == {float16, bfloat16} else max(low, high, key=_FLOAT_RANK.index)
+    if low.to_real() is float64 or high is complex128:
+        return complex128
+    return complex64
+
+
+def _promote_integers(a: dtype, b: dtype) -> dtype:
+    if a.is_signed == b.is_signed and (a.is_signed or a is uint8 or b is uint8 or a is b):
+        wider = a if a.itemsize >= b.itemsize else b
+        if wider not in _WIDE_UNSIGNED:
+            return wider
+    if a in _WIDE_UNSIGNED or b in _WIDE_UNSIGNED:
+        raise _no_promotion(a, b)
+    signed = a if a.is_signed else b
+    return signed if signed.itemsize > 1 else int16
+
+
+def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
+    return RuntimeError(
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+        f"{scalar_name(a)} and {scalar_name(b)}"
+    )
+
+
+def of_number(value: Any) -> dtype:
+    """The dtype of a Python number standing alone."""
+    if value.__class__ is bool:
+        return bool_
+    if isinstance(value, int):
+        return int64
+    if isinstance(value, float):
+        return default.floating
+    return default.complex
+
+
+def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
+    """The common dtype of operands, given the promoted dtype of those with dimensions, of 0-d ones, of numbers.
+
+    A weaker kind of operand changes the result only when its category is higher.
+    """
+    result = _combine(dimensioned, _combine(zero_dim, number))
+    assert result is not None
+    return result
+
+
+def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
+    if stronger is None or weaker is None:
+        return stronger or weaker
+    if stronger.category >= FLOATING:
+        return stronger.to_complex() if weaker.is_complex else stronger
+    if weaker.is_complex:
+        return weaker
+    if stronger is bool_ or weaker.category >= FLOATING:
+        return promote_types(stronger, weaker)
+    return stronger
+
+
+@briefly
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
+    _check_dtypes("can_cast", from_=from_, to=to)
+    if from_.is_complex and not to.is_complex:
+        return False
+    if from_.is_floating_point and to.category < FLOATING:
+        return False
+    return not (from_.category == INTEGER and to is bool_)
