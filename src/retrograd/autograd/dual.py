@@ -23,8 +23,8 @@ from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.promotion import common_dtype
 from ..dispatch.transform_tensor import Transformed, blank, innermost, slicing, spread_as, stand
-from ..operations.creation.conversion import text_of
 from ..operations.engine_ops import expand, to_dtype
+from ..operations.tensor_protocols import text_of
 from .backward import solve
 from .function import Function
 

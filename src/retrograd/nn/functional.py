@@ -56,7 +56,7 @@ from ..operations.nn.convolution import (
     conv_transpose3d,
 )
 from ..operations.nn.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
-from ..operations.nn.embedding import bilinear, embedding, embedding_bag, linear, one_hot
+from ..operations.nn.embedding import embedding, embedding_bag, one_hot
 from ..operations.nn.interpolation import (
     affine_grid,
     channel_shuffle,
@@ -71,6 +71,7 @@ from ..operations.nn.interpolation import (
     upsample_bilinear,
     upsample_nearest,
 )
+from ..operations.nn.linear import bilinear, linear
 from ..operations.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

@@ -14,8 +14,8 @@ from ..core.torch_function import DISABLED
 from ..dispatch.promotion import OURS, PLAIN
 from ..dispatch.transform_tensor import Interpreted
 from ..operations.creation.conversion import on_cpu
-from ..operations.creation.conversion import rebuild as rebuild_tensor
 from ..operations.creation.factory import empty
+from ..operations.tensor_protocols import rebuild as rebuild_tensor
 
 DETACHED = (
     "Creating a Parameter from an instance of type {} requires that detach() returns an instance of the same type, but "

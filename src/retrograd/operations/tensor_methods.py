@@ -15,7 +15,7 @@ from ..compat import unsupported
 from ..compat.missing_names import LeftOut
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
-from . import engine_ops, tensor_operators
+from . import engine_ops, tensor_operators, tensor_protocols
 from .creation import conversion, factory, from_data, legacy_types, random, ranges, storage
 from .elementwise import arithmetic, bitwise, comparison, complex, elementary, rounding, special
 from .indexing import gather_scatter, getitem, masked_fill, search, sort
@@ -28,6 +28,7 @@ from .nn import (
     dropout,
     embedding,
     interpolation,
+    linear,
     losses,
     normalization,
     pooling,

@@ -308,6 +308,3 @@ def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) 
         of_g, of_x, plus = first[r], second[r], shift[r]
         for i in range(here.size):
             into[i] = at(slope, i) * of_g + here[i] * of_x + plus
-
-
-

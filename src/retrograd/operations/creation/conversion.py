@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import copy as _copy
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from ...compat.missing_names import torch_name
-from ...core import devices, dtypes, formatting, torch_function
+from ...core import devices, dtypes
 from ...core.dtypes import dtype
 from ...core.error_context import explained
 from ...core.rule_namespace import LEVEL
 from ...core.tensor import (
     Tensor,
-    address,
     channels_last,
     channels_last_3d,
     contiguous_format,
-    leaf_of,
-    memory_of,
     preserve_format,
-    wrap,
 )
 from ...dispatch.declare import op, surface
-from ...dispatch.promotion import OURS
 from ...kernels.numba_dispatch import LARGE, copied, in_order
-from ...runtime.user_frame import brief, briefly, warn
-from ..engine_ops import as_strided_of, to_dtype
+from ...runtime.user_frame import warn
+from ..engine_ops import to_dtype
 
 
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
@@ -272,181 +265,6 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     return on_cpu(input)
 
 
-@briefly
-def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    array = numpy_(self)
-    if dtype is not None and array.dtype != dtype:
-        return array.astype(dtype)
-    return array.copy() if copy else array
-
-
-def _bool(self: Tensor) -> bool:
-    size = self._array.size
-    if size == 1:
-        return bool(self._array.reshape(()))
-    if size == 0:
-        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-    raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-
-
-def _one(self: Tensor) -> Any:
-    if self._array.size != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    if self.requires_grad:
-        warn(
-            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
-            "tensor.detach() first.",
-        )
-    return item(self)
-
-
-def _int(self: Tensor) -> int:
-    try:
-        return int(_real(self, "int64_t"))
-    except Exception as error:
-        raise brief(error) or error from None
-
-
-def _float(self: Tensor) -> float:
-    try:
-        return float(_real(self, "double"))
-    except Exception as error:
-        raise brief(error) or error from None
-
-
-def _real(self: Tensor, name: str) -> Any:
-    value = _one(self)
-    if isinstance(value, complex):
-        if value.imag:
-            raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-        return value.real
-    return value
-
-
-def _complex(self: Tensor) -> complex:
-    try:
-        return complex(_one(self))
-    except Exception as error:
-        raise brief(error) or error from None
-
-
-def _index(self: Tensor) -> int:
-    if self._array.size != 1 or self._array.dtype.kind not in "biu":
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(item(self))
-
-
-def _len(self: Tensor) -> int:
-    if self._array.ndim == 0:
-        raise TypeError("len() of a 0-d tensor")
-    return int(self._array.shape[0])
-
-
-def _iter(self: Tensor) -> Any:
-    if self.dim() == 0:
-        raise TypeError("iteration over a 0-d tensor")
-    return iter(self.unbind(0))
-
-
-def _delete(self: Tensor, index: Any) -> None:
-    raise TypeError("Tensor does not support deleting items")
-
-
-def _reversed(self: Tensor) -> Tensor:
-    return self if self._array.ndim == 0 else self.flip(0)
-
-
-@briefly
-def _contains(self: Tensor, element: Any) -> bool:
-    if isinstance(element, Tensor):
-        return bool(element.eq(self).any())
-    if isinstance(element, (int, float, complex)):
-        return bool(self.eq(element).any())
-    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
-
-
-def _node_name(x: Tensor) -> str | None:
-    """The name of the node; of a view whose graph is refused, PyTorch prints ``Invalid`` where reading it would raise."""
-    try:
-        node = x.grad_fn
-    except RuntimeError:
-        return "Invalid"
-    return None if node is None else node.__class__.__name__
-
-
-def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
-    """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
-    place = x.device
-    return formatting.tensor_text(
-        on_cpu(x),
-        dtype=repr(x.dtype),
-        default_dtype=repr(dtypes.default.floating),
-        default_complex=repr(dtypes.default.complex),
-        device=None if place.type == "cpu" else str(place),
-        requires_grad=x.requires_grad,
-        grad_fn=_node_name(x),
-        prefix=prefix,
-        contents=contents,
-        more=more,
-    )
-
-
-def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    if self.__class__ in OURS:
-        return text_of(self, contents=tensor_contents)
-    shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
-    return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
-
-
-def _format(self: Tensor, spec: str) -> str:
-    if self._array.ndim == 0 and self.__class__ is Tensor:
-        return format(item(self), spec)
-    return object.__format__(self, spec)
-
-
-def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    if id(self) in memo:
-        return memo[id(self)]
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
-            + explained("", "copy x.detach().clone()", self._node, "The tensor is")
-        )
-    copied = _like(self, _copied(self._array, memo))
-    copied.requires_grad_(self.requires_grad)
-    memo[id(self)] = copied
-    if self._grad is not None:
-        copied._grad = _copy.deepcopy(self.grad, memo)
-    if self.__dict__:
-        copied.__dict__.update(_copy.deepcopy(self.__dict__, memo))
-    return copied
-
-
-def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """A copy of ``array`` with the whole memory in which it lies, once for all that share it."""
-    memory = memory_of(array)
-    key = "memory", id(memory)
-    if key not in memo:
-        memo[key] = devices.module_of(memory).array(memory, order="K")
-    copied = memo[key]
-    if array is memory:
-        return copied
-    flat = copied.ravel(order="K").view(array.dtype)
-    start = (address(array) - address(memory)) // array.itemsize
-    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
-
-
-def _like(x: Tensor, array: Any) -> Tensor:
-    out = wrap(array)
-    if x.__class__ is Tensor:
-        return out
-    made: Tensor = object.__new__(x.__class__)
-    made._array, made._cell, made._node, made._view, made._grad = out._array, out._cell, None, None, None
-    return made
-
-
 @surface(function=False)
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
     """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
@@ -462,34 +280,6 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
     if shown._view is not None:
         out._made, out._seen = shown._made, shown._seen
     return out
-
-
-def _shallow(self: Tensor) -> Tensor:
-    with torch_function.switched(torch_function.MODES):  # before it has its attributes
-        out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
-    out.__dict__.update(self.__dict__)
-    return out
-
-
-def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """A tensor from what a pickle holds."""
-    made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
-    if place != "cpu" and devices.gpu_count():
-        made._array = devices.move(made._array, devices.device(place))
-    with torch_function.switched(torch_function.MODES):
-        made.requires_grad_(requires_grad)
-    made.__dict__.update(attributes)
-    return made
-
-
-def _reduce(self: Tensor, protocol: int) -> Any:
-    return rebuild, (
-        None if self.__class__ is Tensor else self.__class__,
-        on_cpu(self),
-        self.requires_grad,
-        self.__dict__,
-        str(self.device),
-    )
 
 
 @surface()
@@ -533,14 +323,3 @@ def typename(obj: Any) -> str:
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is a Tensor."""
     return isinstance(obj, Tensor)
-
-
-DUNDERS: dict[str, Any] = {
-    "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
-    "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
-    "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,
-    "__reduce_ex__": _reduce, "__delitem__": _delete,
-}  # fmt: skip
-for _name, _function in DUNDERS.items():
-    _function.__qualname__ = f"Tensor.{_name}"
-    surface(function=False, name=_name)(_function)

@@ -21,7 +21,7 @@ from ...dispatch.generic_path import at_hand, modify
 from ...dispatch.promotion import F32, F64, PLAIN, mismatch
 from ...dispatch.transform_tensor import draw, in_slices, runs, slicing
 from ...kernels import random as draws
-from ...kernels import small_arrays
+from ...kernels import samplers, small_arrays
 from ...runtime.user_frame import briefly
 from ..engine_ops import expand
 from ..indexing.masked_fill import copy_block
@@ -241,8 +241,8 @@ def _check_floating(name: str, kind: Any) -> None:
         raise dtypes.unsupported(what, kind)
 
 
-_sampler("rand", draws.uniform, "Uniform random numbers in [0, 1)")
-_sampler("randn", draws.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
+_sampler("rand", samplers.uniform, "Uniform random numbers in [0, 1)")
+_sampler("randn", samplers.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
@@ -256,7 +256,7 @@ def _common_integers(given: tuple[Any, ...]) -> Any:
     size = None if size.__class__ is not tuple or runs() else plain_size((size,))
     if size is None or low.__class__ is not int or high.__class__ is not int or not 0 <= low < high < 2**28:
         return None
-    return draws.integers(default_generator._stream, size, draws.I64, low, high)
+    return samplers.integers(default_generator._stream, size, draws.I64, low, high)
 
 
 @surface(method=False, common=_common_integers)
@@ -282,13 +282,13 @@ def randint(
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(generator)
-    return _drawn(lambda full: draws.integers(stream, full, kind, low, high), shape, device, requires_grad)
+    return _drawn(lambda full: samplers.integers(stream, full, kind, low, high), shape, device, requires_grad)
 
 
 def _check_span(low: int, high: int, dtype: Any) -> None:
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    least, greatest = draws.bounds(dtype.numpy)
+    least, greatest = samplers.bounds(dtype.numpy)
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= greatest:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
@@ -309,7 +309,7 @@ def randint_like(
         input,
         kind,
         memory_format,
-        lambda shape: draws.integers(stream, shape, kind, low, high),
+        lambda shape: samplers.integers(stream, shape, kind, low, high),
         {},
         device,
         requires_grad,
@@ -320,7 +320,7 @@ def _common_order(n: Any) -> Any:
     """What :func:`randperm` comes to."""
     if n.__class__ is not int or n < 0 or runs() or place_of(None) is not numpy:
         return None
-    return draws.permutation(default_generator._stream, n, draws.I64)
+    return samplers.permutation(default_generator._stream, n, draws.I64)
 
 
 @surface(method=False, common=_common_order)
@@ -339,7 +339,7 @@ def randperm(
 
     def permutations(shape: tuple[int, ...]) -> Any:
         count = math.prod(shape[:-1])
-        return numpy.stack([draws.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
+        return numpy.stack([samplers.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
 
     return _drawn(permutations, (n,), device, requires_grad)
 
@@ -375,7 +375,7 @@ def normal(
         shape = sizes_of("normal", (size,))
         stream = _stream(generator)
         return _drawn(
-            lambda full: draws.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
+            lambda full: samplers.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
         )
     if isinstance(std, Tensor) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -393,8 +393,8 @@ def normal(
             raise error
         shape = numpy.broadcast_shapes(*shapes)
     if in_slices():
-        return draw(lambda full: draws.normal(stream, full, kind), shape) * std + mean
-    noise = draws.normal(stream, shape, kind)
+        return draw(lambda full: samplers.normal(stream, full, kind), shape) * std + mean
+    noise = samplers.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
     return block(*operands, noise)
@@ -415,7 +415,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
             "please report an enhancement request to PyTorch.)"
         )
-    return draws.bernoulli(stream, self.shape, self.dtype, self)
+    return samplers.bernoulli(stream, self.shape, self.dtype, self)
 
 
 bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -438,7 +438,7 @@ def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
         raise dtypes.unsupported("poisson_cpu", self.dtype)
     if np.any(self < 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return draws.poisson(stream, self)
+    return samplers.poisson(stream, self)
 
 
 poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -453,7 +453,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
     """How many trials succeed."""
-    return draws.binomial(stream, count, prob)
+    return samplers.binomial(stream, count, prob)
 
 
 @surface(method=False)
@@ -483,7 +483,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
     """Indices drawn by weights, from each row."""
     rows = self.reshape(-1, self.shape[-1])
-    return draws.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
+    return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
 
 @surface()
@@ -582,15 +582,17 @@ def uniform_(
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if low == 0 and high == 1 and _ready(input):
         array = input._array
-        array[...] = draws.uniform(_stream(generator), array.shape, array.dtype)
+        array[...] = samplers.uniform(_stream(generator), array.shape, array.dtype)
         bump(input)
         return input
-    least, greatest = draws.bounds(input._array.dtype)
+    least, greatest = samplers.bounds(input._array.dtype)
     for name, bound in (("from", low), ("to", high)):
         if not least <= bound <= greatest:
             raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
     return _write(
-        "UniformBackward0", input, lambda shape: draws.uniform(_stream(generator), shape, input._array.dtype, low, high)
+        "UniformBackward0",
+        input,
+        lambda shape: samplers.uniform(_stream(generator), shape, input._array.dtype, low, high),
     )
 
 
@@ -602,9 +604,9 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     array, stream = input._array, _stream(generator)
     kind = array.dtype
     if _ready(input):
-        maker = draws.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
+        maker = samplers.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
         if maker is None:
-            array[...] = draws.normal(stream, array.shape, kind, mean, std)
+            array[...] = samplers.normal(stream, array.shape, kind, mean, std)
         else:
             drawn = stream.numbers(array.size, maker)
             array[...] = drawn if array.ndim == 1 else drawn.reshape(array.shape)
@@ -614,8 +616,8 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     return _write(
         "NormalBackward0",
         input,
-        lambda shape: draws.normal(stream, shape, kind, mean, std),
-        lambda shape: draws.normal(stream, shape, kind, mean, std, blocks=False),
+        lambda shape: samplers.normal(stream, shape, kind, mean, std),
+        lambda shape: samplers.normal(stream, shape, kind, mean, std, blocks=False),
     )
 
 
@@ -632,13 +634,13 @@ def random_(
     if kind.kind == "c":
         raise dtypes.unsupported("random_kernel_cpu", kind)
     if low is _MISSING and to is _MISSING:
-        return _write("RandomBackward2", input, lambda shape: draws.whole_range(stream, shape, kind))
+        return _write("RandomBackward2", input, lambda shape: samplers.whole_range(stream, shape, kind))
     node = "RandomBackward1" if to is _MISSING or low is _MISSING else "RandomBackward0"
     low, high = (0, low) if to is _MISSING else (0 if low is _MISSING else low, to)
     if high is None:
-        high = draws.top_of(kind) + 1
+        high = samplers.top_of(kind) + 1
     _check_span(low, high, input.dtype)
-    return _write(node, input, lambda shape: draws.integers(stream, shape, kind, low, high))
+    return _write(node, input, lambda shape: samplers.integers(stream, shape, kind, low, high))
 
 
 @surface(function=False)
@@ -651,11 +653,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
         chances = expand(p, input._array.shape)._array
         return _write(
             "BernoulliBackward1", input,
-            lambda shape: draws.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),
+            lambda shape: samplers.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),
         )  # fmt: skip
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    return _write("BernoulliBackward2", input, lambda shape: draws.bernoulli(stream, shape, kind, p))
+    return _write("BernoulliBackward2", input, lambda shape: samplers.bernoulli(stream, shape, kind, p))
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
@@ -699,22 +701,22 @@ def _no_kernel(name: str, kinds: str) -> Any:
 
 
 _filler(
-    "exponential_", draws.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
+    "exponential_", samplers.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
     lambda lambd: "" if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}",
     _continuous("Exponential", dtypes.scalar_name),
 )  # fmt: skip
 _filler(
-    "cauchy_", draws.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
+    "cauchy_", samplers.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
     lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
     _continuous("Cauchy", c_name),
 )  # fmt: skip
 _filler(
-    "log_normal_", draws.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
+    "log_normal_", samplers.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
     lambda mean, std: "" if std > 0 else f"log_normal_ expects std > 0.0, but found std={std:g}",
     _no_kernel("log_normal_cpu", "biuc"),
 )  # fmt: skip
 _filler(
-    "geometric_", draws.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
+    "geometric_", samplers.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
     lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
     _no_kernel("geometric_cpu", "bc"),
 )  # fmt: skip

@@ -25,7 +25,7 @@ from ..linalg.derivative_programs import swept, text_gradient
 from ..reductions.sums import sum
 from ..shape.join import where_
 from ..shape.views import view
-from .embedding import linear
+from .linear import linear
 from .losses import REDUCTIONS, chosen, reduced
 from .softmax import log_softmax_block
 

@@ -12,7 +12,7 @@ from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, surface
 from ...dispatch.promotion import F32, F64
 from ...dispatch.transform_tensor import draw, in_slices
-from ...kernels import random as draws
+from ...kernels import samplers
 from ...runtime.user_frame import warn
 from ..creation.random import bernoulli_, default_generator
 from ..elementwise.arithmetic import mul
@@ -54,7 +54,7 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
     ):
         return _kept(input, p, feature).div_(1 - p)
     scale = array.dtype.type(1) / array.dtype.type(1 - p)
-    return wrap(draws.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
+    return wrap(samplers.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
 
 
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:

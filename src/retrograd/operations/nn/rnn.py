@@ -20,7 +20,7 @@ from ..shape.join import cat, stack
 from ..shape.slicing import unsafe_chunk
 from ..shape.views import transpose
 from .dropout import dropout
-from .embedding import linear
+from .linear import linear
 
 F: Any = TENSORS
 

@@ -1,0 +1,370 @@
+"""Samplers: distributions drawn from a stream of random numbers in PyTorch's order."""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy
+
+from .numba_dispatch import LARGE, available, loops
+from .random import (
+    BF16,
+    BLOCKS,
+    F16,
+    F32,
+    F64,
+    I64,
+    PAIRS,
+    SHORT_PAIRS,
+    SINGLES,
+    STRETCH,
+    Array,
+    Draws,
+    Maker,
+    Stream,
+    _count,
+    _is_double,
+    _long_words,
+)
+
+
+def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
+    """Numbers of a kind, in memory of their own."""
+    if len(shape) == 1:
+        (count,) = shape
+        found = stream.numbers(count, maker)
+    else:
+        count = math.prod(shape)
+        found = stream.numbers(count, maker).reshape(shape)
+    return found if count * maker.each > STRETCH else found.copy()
+
+
+def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
+    """Uniform numbers in [low, high)."""
+    if dtype is F32 and low == 0 and high == 1:
+        return few(stream, shape, SINGLES)
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "c":
+        return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
+    values = stream.doubles(_count(shape)) if _is_double(dtype) else stream.singles(_count(shape))
+    if (low, high) != (0, 1):
+        # PyTorch's x * (high - low) + low is rounded once, so it is calculated here in the next wider type.
+        kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, numpy.float64)
+        least = kind.type(low)
+        values = (values.astype(wide) * wide(kind.type(high) - least) + wide(least)).astype(kind)
+    values = values.reshape(shape).astype(dtype)
+    if dtype in (F16, BF16):
+        values = numpy.where(values == numpy.asarray(high).astype(dtype), numpy.asarray(low).astype(dtype), values)
+    return values
+
+
+def _part(dtype: Any) -> Any:
+    return F32 if dtype.itemsize == 8 else F64
+
+
+def _complex_of(pairs: Array, dtype: Any) -> Array:
+    return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
+
+
+def standard(stream: Stream, count: int) -> Maker | None:
+    """What makes ``count`` standard normals of float32, if nothing is kept of the last pair nor to be of this one."""
+    if count < 16:
+        return SHORT_PAIRS if stream.kept is None and not count % 2 else None
+    return None if count % 16 else BLOCKS[F32]
+
+
+def normal(
+    stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
+) -> Array:
+    """Normal numbers. ``blocks=False``: one at a time whatever the size (as for non-contiguous tensors)."""
+    count = _count(shape)
+    if dtype is F32 and mean == 0 and std == 1:  # what is most common
+        maker = standard(stream, count if blocks else 0)
+        if maker is not None and not count % 2:
+            return few(stream, shape, maker)
+        if count < 16 or not blocks:
+            return normals_one_by_one(stream, count).reshape(shape).astype(F32)
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "c":
+        pairs = normal(stream, (*shape, 2), _part(dtype), mean, std / math.sqrt(2), blocks)
+        return _complex_of(pairs, dtype)
+    if count >= 16 and blocks:
+        return _normal_blocks(stream, shape, dtype, mean, std)
+    found = normals_one_by_one(stream, count)
+    return (found if mean == 0 and std == 1 else found * std + mean).reshape(shape).astype(dtype)
+
+
+def normals_one_by_one(stream: Stream, count: int) -> Array:
+    """Standard normals in double precision, drawn in pairs; the second of the last pair may be kept."""
+    if stream.kept is None and count % 2 == 0:
+        return stream.numbers(count, PAIRS)
+    out = numpy.empty(count)
+    start = 0
+    if count and stream.kept is not None:
+        out[0], stream.kept, start = stream.kept, None, 1
+    both = stream.numbers(count - start + (count - start) % 2, PAIRS)
+    out[start:] = both[: count - start]
+    if (count - start) % 2:
+        stream.kept = float(both[-1])
+    return out
+
+
+def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
+    short = dtype in (F16, BF16)  # calculated in float32, and without draws for what the last 16 replace
+    kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
+    flat, rest = out.reshape(-1), out.size % 16
+    flat[: out.size - rest] = _scaled(stream.numbers(out.size - rest, BLOCKS[kind]), mean, std)
+    if rest:
+        if not short:
+            stream.words(rest * BLOCKS[kind].each)
+        flat[-16:] = _scaled(stream.numbers(16, BLOCKS[kind]), mean, std)
+    return out
+
+
+def _scaled(x: Array, mean: float, std: float) -> Array:
+    return x if mean == 0 and std == 1 else x * x.dtype.type(std) + x.dtype.type(mean)
+
+
+@lru_cache(maxsize=8)
+def _remainders(span: int) -> Maker:
+    return Maker(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
+
+
+def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
+    """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
+    span, count = high - low, _count(shape)
+    if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
+        found = few(stream, shape, _remainders(span))
+        return numpy.add(found, low, found) if low else found
+    if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
+        found = numpy.empty(shape, numpy.int64)
+        loops("random").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
+        return found.astype(dtype, copy=False)
+    words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
+    # Modulo 2**64, in which sums of int64 are right whatever they pass through.
+    values = words if span >= 2**64 else words % numpy.uint64(span)
+    if low and span < 2**64:
+        values = values + numpy.uint64(low % 2**64)
+    return values.reshape(shape).view(numpy.int64).astype(dtype)
+
+
+#: The whole numbers up to which a float has no gaps.
+_EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
+
+
+@lru_cache
+def bounds(dtype: Any) -> tuple[float, float]:
+    """The least and the greatest number of a dtype."""
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind == "c":
+        dtype = _part(dtype)
+    if dtype.kind in "iu":
+        whole = numpy.iinfo(dtype)
+        return int(whole.min), int(whole.max)
+    greatest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return -greatest, greatest
+
+
+def top_of(dtype: Any) -> int:
+    """The greatest whole number that ``random_(from, None)`` may draw."""
+    dtype = numpy.dtype(dtype)
+    return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
+
+
+#: How many whole numbers ``random_`` draws from by default: all that the dtype holds without gaps, from 0 up.
+_RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 2}
+
+
+def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
+    """What ``random_()`` draws: whole numbers over the range of the dtype, from 0 up."""
+    dtype = numpy.dtype(dtype)
+    span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
+    count = _count(shape)
+    words = _long_words(stream.words(2 * count)) if dtype.itemsize == 8 else stream.words(count)
+    return (words % numpy.uint64(span)).reshape(shape).astype(dtype)
+
+
+def permutation(stream: Stream, count: int, dtype: Any) -> Array:
+    """A random order of 0 … count-1, by exchanging each with one of those behind it."""
+    if count >= LARGE and available():
+        spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
+        steps = (stream.words(count - 1) % spans).view(numpy.int64)
+        found = numpy.arange(count, dtype=dtype)
+        loops("random").shuffle(steps, found)
+        return found
+    order = list(range(count))
+    if count > 1:
+        for here, word in enumerate(stream.words(count - 1).tolist()):
+            there = here + word % (count - here)
+            order[here], order[there] = order[there], order[here]
+    return numpy.asarray(order, dtype=dtype)
+
+
+def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
+    """``value`` with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+    if isinstance(p, numpy.ndarray):
+        draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
+        return (draws.reshape(p.shape) < p).astype(dtype)
+    if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
+        found = numpy.empty(shape, dtype)
+        loops("random").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
+        return found
+    drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
+    return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
+
+
+def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
+    """Exponentially distributed numbers."""
+    draws = stream.doubles(_count(shape))
+    found = numpy.log1p(numpy.negative(draws))
+    found = numpy.negative(found, found) if rate == 1 else found * (-1.0 / rate)
+    return found.astype(dtype).reshape(shape)
+
+
+def cauchy(stream: Stream, shape: tuple[int, ...], dtype: Any, median: float = 0.0, sigma: float = 1.0) -> Array:
+    """Numbers of the Cauchy distribution."""
+    draws = stream.doubles(_count(shape))
+    return (median + sigma * numpy.tan(math.pi * (draws - 0.5))).astype(dtype).reshape(shape)
+
+
+def log_normal(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 1.0, std: float = 2.0) -> Array:
+    """Numbers whose logarithm is normal."""
+    return numpy.exp(normals_one_by_one(stream, _count(shape)) * std + mean).astype(dtype).reshape(shape)
+
+
+def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> Array:
+    """How many trials of chance ``p`` it takes to succeed."""
+    draws = stream.doubles(_count(shape))
+    with numpy.errstate(divide="ignore"):
+        return numpy.ceil(numpy.log(draws) / math.log1p(-p)).astype(dtype).reshape(shape)
+
+
+def poisson(stream: Stream, rate: Array) -> Array:
+    """Counts of mean ``rate``, element by element: products of draws below 10, transformed rejection from there on."""
+    out = numpy.empty(rate.shape, rate.dtype)
+    flat = out.reshape(-1)
+    with closing(stream.one_by_one()) as draws:
+        for index, mean in enumerate(rate.astype(F64).ravel().tolist()):
+            flat[index] = (_poisson_few if mean < 10 else _poisson_many)(draws, mean)
+    return out
+
+
+def _poisson_few(draws: Draws, mean: float) -> int:
+    if mean == 0:
+        return 0
+    bound, product, count = math.exp(-mean), 1.0, 0
+    while True:
+        product *= next(draws)
+        if product <= bound:
+            return count
+        count += 1
+
+
+def _poisson_many(draws: Draws, mean: float) -> int:
+    """Hörmann's PTRS: The transformed rejection method for generating Poisson random variables (1993)."""
+    b = 0.931 + 2.53 * math.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha, accept = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u, v = next(draws), next(draws)
+        u -= 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + mean + 0.43)
+        if us >= 0.07 and v <= accept:
+            return k
+        if k < 0 or (us < 0.013 and v > us):
+            continue
+        left = math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b)
+        if left <= -mean + k * math.log(mean) - math.lgamma(k + 1):
+            return k
+
+
+def binomial(stream: Stream, count: Array, chance: Array) -> Array:
+    """How many of ``count`` trials of chance ``chance`` succeed, element by element."""
+    out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
+    flat = out.reshape(-1)
+    pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
+    with closing(stream.one_by_one()) as draws:
+        for index, (trials, p) in enumerate(zip(*pairs, strict=True)):
+            flat[index] = _successes(draws, trials, p)
+    return out
+
+
+def _successes(draws: Draws, trials: float, p: float) -> float:
+    if trials <= 0 or p <= 0:
+        return 0.0
+    if p >= 1:
+        return trials
+    if math.isnan(p):
+        return math.nan
+    rare = p if p <= 0.5 else 1 - p  # the rarer outcome is counted
+    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(draws, trials, rare)
+    return found if p <= 0.5 else trials - found
+
+
+def _binomial_few(draws: Draws, trials: float, p: float) -> float:
+    """Waiting times from one success to the next, until the trials are used up."""
+    waited, found, scale = 0.0, 0, math.log1p(-p)
+    while True:
+        draw = next(draws)
+        waited += math.ceil(math.log(draw) / scale) if draw else math.inf
+        if waited > trials:
+            return found
+        found += 1
+
+
+def _stirling_rest(k: float) -> float:
+    """What Stirling's formula for ``log(k!)`` leaves out."""
+    return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
+
+
+def _binomial_many(draws: Draws, trials: float, p: float) -> float:
+    """Hörmann's BTRS: The generation of binomial random variates (1993)."""
+    spread = math.sqrt(trials * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    odds, alpha, middle = p / (1 - p), (2.83 + 5.1 / b) * spread, math.floor((trials + 1) * p)
+    while True:
+        u, v = next(draws), next(draws)
+        u -= 0.5
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + trials * p + 0.5) if us else -1
+        if us >= 0.07 and v <= 0.92 - 4.2 / b:
+            return k
+        if k < 0 or k > trials:
+            continue
+        bound = (
+            (middle + 0.5) * math.log((middle + 1) / (odds * (trials - middle + 1)))
+            + (trials + 1) * math.log((trials - middle + 1) / (trials - k + 1))
+            + (k + 0.5) * math.log(odds * (trials - k + 1) / (k + 1))
+            + _stirling_rest(middle) + _stirling_rest(trials - middle)
+            - _stirling_rest(k) - _stirling_rest(trials - k)
+        )  # fmt: skip
+        if (math.log(v * alpha / (a / (us * us) + b)) if v else -math.inf) <= bound:
+            return k
+
+
+def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
+    """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
+    rows = weights if weights.ndim == 2 else weights.reshape(1, -1)
+    if replacement and samples != 1:
+        picked = numpy.stack([_pick(stream, row, samples) for row in rows])
+    else:
+        # One alone is drawn as without replacement: the smallest of exponential times with these rates come first.
+        waits = exponential(stream, rows.shape, rows.dtype)
+        ratio = (rows / waits).astype(F64)
+        picked = numpy.negative(ratio, ratio).argsort(1, "stable")[:, :samples]
+    return (picked if weights.ndim == 2 else picked[0]).astype(numpy.int64)
+
+
+def _pick(stream: Stream, row: Array, samples: int) -> Array:
+    total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
+    bounds = total / total[-1]
+    found = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")
+    return numpy.minimum(found, row.size - 1)

@@ -1,0 +1,75 @@
+"""Linear and bilinear layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ...core.tensor import Tensor
+from ...dispatch.declare import op, surface
+from ..linalg.exports import addmm, matmul
+from ..shape.views import reshape, t, t_block, view
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in), ``bias`` (out) or ()."""
+    ndim = input._array.ndim
+    if bias is not None and weight._array.ndim <= 2:
+        if ndim == 2:
+            return addmm(bias, input, t_block(weight) if weight._array.ndim == 2 else t(weight))
+        if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
+            flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
+            return view(flat, (*input.shape[:-1], weight.shape[0]))
+    found = matmul(input, t(weight))
+    return found if bias is None else found + bias
+
+
+@op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
+def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
+    """Einstein's sum of three operands."""
+    with numpy.errstate(all="ignore"):
+        return np.einsum(text, first, second, third, optimize=True)
+
+
+def _without(text: str, which: int) -> str:
+    """The sum that is the gradient for operand ``which``: the gradient of the result stands first."""
+    given, out = text.split("->")
+    names = given.split(",")
+    rest = [each for k, each in enumerate(names) if k != which]
+    return f"{out},{rest[0]},{rest[1]}->{names[which]}"
+
+
+trilinear.derivative(
+    first=lambda F, g, second, third, text: F.trilinear(g, second, third, _without(text, 0)),
+    second=lambda F, g, first, third, text: F.trilinear(g, first, third, _without(text, 1)),
+    third=lambda F, g, first, second, text: F.trilinear(g, first, second, _without(text, 2)),
+)
+
+
+@surface(method=False)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input1 @ weight[o] @ input2 + bias`` for each output o: ``weight`` (out, in1, in2), inputs (…, in1), (…, in2)."""
+    if weight.ndim < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-weight.ndim}, {weight.ndim - 1}], but got 2)"
+        )
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    for at, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {a} and {b}")
+    for number, each in ((1, input1), (2, input2)):
+        if each.shape[-1] != weight.shape[number]:
+            raise RuntimeError(
+                f"bilinear(): input{number} size does not match weight size: got {each.shape[-1]} but expected "
+                f"{weight.shape[number]}"
+            )
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
+        )
+    flat = [reshape(each, (-1, each.shape[-1])) for each in (input1, input2)]
+    found = trilinear(flat[0], weight, flat[1], "bj,ojk,bk->bo")
+    found = view(found, (*input1.shape[:-1], weight.shape[0]))
+    return found if bias is None else found + bias
