@@ -1,9 +1,10 @@
-"""A recurrent network that learns to add: it reads two binary numbers bit by bit and says the bits of their sum.
+"""A recurrent network that learns addition: it reads two binary numbers bit by bit and predicts the bits of their sum.
 
     retrograd run examples/adding.py [--steps 400] [--resume adding.pt]
 
-All it is shown are sums of eight bits; to be right on longer ones it must have learned to carry. It is tested on
-numbers of up to 200 bits. Prints the share of right bits, draws it (adding.png); Ctrl-C leaves adding.pt, to go on from.
+It is trained on sums of eight bits only; to be right on longer ones it must have learned to carry. It is tested on
+numbers of up to 200 bits. Prints the fraction of correct sums and plots it (adding.png). Ctrl-C saves adding.pt for
+--resume.
 Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -21,7 +22,7 @@ LENGTH, BATCH, UNITS = 8, 64, 16
 
 
 class Adder(nn.Module):
-    """One gated recurrent layer over the pairs of bits, the least significant first."""
+    """A GRU over the pairs of bits, the least significant first."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +35,7 @@ class Adder(nn.Module):
 
 
 def sums(count, length):
-    """Pairs of numbers as bits (count, length + 1, 2), the least significant first, and the bits of their sums."""
+    """Return pairs of numbers as bits (count, length + 1, 2), the least significant first, and the bits of their sums."""
     pairs = F.pad(torch.randint(2, (count, length, 2)), (0, 0, 0, 1))
     total, carry = torch.zeros(count, length + 1, dtype=torch.int64), torch.zeros(count, dtype=torch.int64)
     for place in range(length + 1):
@@ -45,7 +46,7 @@ def sums(count, length):
 
 @torch.no_grad()
 def right(model, length):
-    """The share of sums of ``length`` bits of which every bit is right."""
+    """Return the fraction of sums of ``length`` bits with every bit right."""
     pairs, total = sums(200, length)
     return ((model(pairs) > 0) == (total > 0.5)).all(1).float().mean().item()
 
@@ -53,8 +54,8 @@ def right(model, length):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=400)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

@@ -1,10 +1,10 @@
-"""A character-level GPT: learns to write like the pages of this project's documentation, letter after letter.
+"""A character-level GPT, trained on the pages of this project's documentation.
 
     retrograd run examples/character_gpt.py [--steps 400] [--resume character_gpt.pt]
 
-A decoder of two blocks (attention that looks back only, then a small network), trained with AdamW and a cosine
-schedule on docs/*.md; prints the loss as it falls and at the end a passage that it makes up, and draws the curve
-(character_gpt.png). Ctrl-C leaves character_gpt.pt, to go on from.
+A decoder of two blocks (causal attention, then a small network), trained with AdamW and a cosine schedule on docs/*.md.
+Prints the loss and at the end a generated passage, and plots the loss (character_gpt.png). Ctrl-C saves
+character_gpt.pt for --resume.
 Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -24,7 +24,7 @@ PAGES = Path(__file__).resolve().parent.parent / "docs"
 
 
 class Attention(nn.Module):
-    """Every letter looks at those before it, in several ways (heads) at once."""
+    """Causal self-attention with several heads."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a network of one hidden layer, each added to what comes in."""
+    """Attention and a network of one hidden layer, each with a residual connection."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ class Block(nn.Module):
 
 
 class Writer(nn.Module):
-    """For each letter of a text the odds of the one that follows."""
+    """The logits of the next letter, for each letter of a text."""
 
     def __init__(self, letters):
         super().__init__()
@@ -71,7 +71,7 @@ class Writer(nn.Module):
 
 
 def passages(text):
-    """BATCH pieces of the text, and the same pieces one letter further on."""
+    """Return BATCH pieces of the text, and the same pieces shifted by one letter."""
     starts = torch.randint(len(text) - LENGTH - 1, (BATCH,))
     places = starts[:, None] + torch.arange(LENGTH)
     return text[places], text[places + 1]
@@ -79,7 +79,7 @@ def passages(text):
 
 @torch.no_grad()
 def write(model, text, count, warmth=0.7):
-    """``count`` further letters, each drawn from the odds that the model gives (``warmth`` under 1: the likelier ones)."""
+    """Return the text with ``count`` more letters sampled from the model; ``warmth`` is the softmax temperature."""
     for _ in range(count):
         odds = model(text[:, -LENGTH:])[:, -1] / warmth
         text = torch.cat([text, torch.multinomial(torch.softmax(odds, 1), 1)], 1)
@@ -89,9 +89,9 @@ def write(model, text, count, warmth=0.7):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=400)
-    options.add_argument("--text", type=Path, nargs="+", default=sorted(PAGES.glob("*.md")), help="files to learn from")
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--text", type=Path, nargs="+", default=sorted(PAGES.glob("*.md")), help="files to train on")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

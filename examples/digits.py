@@ -1,9 +1,9 @@
-"""Handwritten digits told apart by a small convolutional network: modules, Adam, a DataLoader, a checkpoint.
+"""A small convolutional network that classifies handwritten digits: modules, Adam, a DataLoader, a checkpoint.
 
     retrograd run examples/digits.py [--epochs 12] [--resume digits.pt]
 
-Reads the 1797 digits of 8 x 8 pixels that come with scikit-learn, keeps 360 of them for the test, prints a line an
-epoch, and draws the curves and the digits it took for others (digits.png). Ctrl-C leaves digits.pt, to go on from.
+Reads the 1797 digits of 8 x 8 pixels that scikit-learn contains, holds out 360 of them as the test set, prints a line
+per epoch, and plots the curves and the misclassified digits (digits.png). Ctrl-C saves digits.pt for --resume.
 Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -37,7 +37,7 @@ class Network(nn.Module):
 
 
 def load():
-    """Images (1797, 1, 8, 8) between 0 and 1 with their digits, parted into training and test."""
+    """Return the training and the test set: images (1, 8, 8) with values between 0 and 1, and their digits."""
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     labels = torch.tensor(digits.target)
@@ -45,7 +45,7 @@ def load():
 
 
 def accuracy(model, data):
-    """The share of ``data`` that the model names rightly, and what it said of each."""
+    """Return the accuracy of the model on ``data``, the images, their labels and the predictions."""
     model.eval()
     images, labels = next(iter(DataLoader(data, batch_size=len(data))))
     with torch.no_grad():
@@ -54,7 +54,7 @@ def accuracy(model, data):
 
 
 def draw(curves, images, labels, said, file):
-    """The loss of every step, the accuracy of every epoch, and up to eight digits that were taken for others."""
+    """Plot the loss of every step, the accuracy of every epoch, and up to eight misclassified digits."""
     wrong = (said != labels).nonzero()[:8, 0].tolist()
     figure = pyplot.figure(figsize=(9, 3))
     left, middle = figure.add_subplot(1, 3, 1), figure.add_subplot(1, 3, 2)
@@ -74,8 +74,8 @@ def draw(curves, images, labels, said, file):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--epochs", type=int, default=12)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

@@ -1,12 +1,12 @@
-"""A Gaussian process on the carbon dioxide of Mauna Loa: finds its own scales, and says how sure it is.
+"""A Gaussian process on the carbon dioxide of Mauna Loa, with fitted hyperparameters and a forecast with error bars.
 
     retrograd run examples/gaussian_process.py [--steps 60]
 
-The covariance is a sum of a slow rise, a yearly breath that changes its form and noise (as in Rasmussen and Williams,
-Gaussian Processes for Machine Learning, 5.4.3). Its eight scales are found by maximising the marginal likelihood: a
-Cholesky factorisation of the covariance of all months up to 1985, and the gradients through it, for Adam. Then it
-forecasts the months after, with its doubt, and draws them beside what was measured (gaussian_process.png). Ctrl-C ends
-the search, and the forecast is made from what was found.
+The covariance is a sum of a slow trend, a yearly cycle of changing shape, and noise (as in Rasmussen and Williams,
+Gaussian Processes for Machine Learning, 5.4.3). Its eight hyperparameters maximize the marginal likelihood: a Cholesky
+factorization of the covariance of all months up to 1985, and the gradients through it, with Adam. The months after that
+are forecast with their standard deviation and plotted beside the measurements (gaussian_process.png). Ctrl-C ends the
+optimization; the forecast is then made with the current hyperparameters.
 Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 RECORD = Path(__file__).resolve().parent / "data" / "mauna_loa_co2.csv"
 UNTIL = 1985.0
-#: Where the search begins: sizes in ppm, lengths in years.
+#: Initial hyperparameters: sizes in ppm, lengths in years.
 BEGIN = {
     "size of the rise": 30.0, "length of the rise": 30.0, "size of the breath": 1.0, "its form lasts": 30.0,
     "its roughness": 1.0, "size of what else": 1.0, "length of what else": 1.0, "noise": 1.0,
@@ -30,7 +30,7 @@ BEGIN = {
 
 
 def load():
-    """The months of the record, as years with a fraction, and the means of the air (ppm)."""
+    """Return the months of the record as fractional years, and the monthly means (ppm)."""
     with RECORD.open(encoding="utf-8") as lines:
         rows = [(int(row["year"]), int(row["month"]), float(row["co2_ppm"])) for row in csv.DictReader(lines)]
     year, month, level = torch.tensor(rows, dtype=torch.float64).unbind(1)
@@ -38,7 +38,7 @@ def load():
 
 
 def covariance(logs, a, b):
-    """How the means of the times ``a`` and ``b`` vary together, without the noise."""
+    """Return the covariance between the times ``a`` and ``b``, without the noise."""
     rise, rise_length, breath, lasting, rough, rest, rest_length, _ = logs.exp()
     apart = a[:, None] - b[None, :]
     return (
@@ -49,21 +49,21 @@ def covariance(logs, a, b):
 
 
 def factor(logs, t):
-    """The Cholesky factor of the covariance of what was measured."""
+    """Return the Cholesky factor of the covariance of the measurements."""
     return torch.linalg.cholesky(
         covariance(logs, t, t) + (logs[-1].exp() ** 2 + 1e-6) * torch.eye(len(t), dtype=t.dtype)
     )
 
 
 def surprise(logs, t, y):
-    """Minus the logarithm of the marginal likelihood."""
+    """Return the negative log marginal likelihood."""
     lower = factor(logs, t)
     weights = torch.cholesky_solve(y[:, None], lower)[:, 0]
     return 0.5 * y @ weights + lower.diagonal().log().sum() + 0.5 * len(t) * math.log(2 * math.pi)
 
 
 def forecast(logs, t, y, new):
-    """The mean and the doubt (one standard deviation) at new times."""
+    """Return the mean and the standard deviation of the forecast at new times."""
     lower = factor(logs, t)
     across = covariance(logs, t, new)
     mean = across.T @ torch.cholesky_solve(y[:, None], lower)[:, 0]
@@ -74,7 +74,7 @@ def forecast(logs, t, y, new):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=80)
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture goes")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     times, levels = load()

@@ -1,10 +1,10 @@
-"""The Keeling curve: what 44 years of air on a Hawaiian mountain say, fitted by gradient descent written by hand.
+"""The Keeling curve: 44 years of measured CO2, fitted by gradient descent written by hand.
 
     retrograd run examples/keeling_curve.py [another.csv]        or, where PyTorch is installed, python ...
 
-The model is a steady level, a part that grows exponentially, and the yearly breath of the plants, two sines whose size
-may change over time. First derivatives find its eight numbers; second derivatives say how well they are known; and
-the derivatives of what follows from them (when did it start, what will it be) carry the uncertainty along.
+The model is a constant level, an exponentially growing part, and the yearly cycle of the plants: two sine waves whose
+amplitude may change over time. First derivatives fit its eight parameters, second derivatives give their uncertainty, and
+the derivatives of derived quantities (growth, forecast) propagate the uncertainty to these.
 """
 
 import csv
@@ -15,18 +15,18 @@ from pathlib import Path
 
 import torch
 
-MIDDLE, SPAN = 1980.0, 22.0  # time is counted from 1980 in units of 22 years, so that the record lies in -1 ... 1
+MIDDLE, SPAN = 1980.0, 22.0  # time is counted from 1980 in units of 22 years, so that the record is in -1 ... 1
 NAMES = ["level", "growth", "curving", "sine 1", "cosine 1", "sine 2", "cosine 2", "swelling"]
 UNITS = ["ppm", "ppm/span", "ppm/span²", "ppm", "ppm", "ppm", "ppm", "1/span"]
 STEPS, RATE, MOMENTUM = 300, 0.3, 0.9
 
-# What was measured later or elsewhere. Annual means at Mauna Loa: NOAA Global Monitoring Laboratory, to a whole ppm.
-# Before industry: air in Antarctic ice. Swelling: Keeling, Chin and Whorf, Nature 382 (1996), "20 %" since 1960.
+# Later and independent measurements. Annual means at Mauna Loa: NOAA Global Monitoring Laboratory, rounded to 1 ppm.
+# Pre-industrial level: air in Antarctic ice. Growth of the cycle's amplitude ("swelling"): Keeling, Chin and Whorf, Nature 382 (1996), "20 %" since 1960.
 LATER = {2005: 380, 2010: 390, 2015: 401, 2020: 414, 2023: 421}
 
 
 def read(path):
-    """The times (years) and the concentrations (ppm) of a file of monthly means."""
+    """Return the times (years) and the concentrations (ppm) of a file of monthly means."""
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     years = torch.tensor([int(row["year"]) + (int(row["month"]) - 0.5) / 12 for row in rows], dtype=torch.float64)
@@ -35,14 +35,14 @@ def read(path):
 
 
 def trend(theta, years):
-    """The concentration without the seasons: level + growth (exp(k s) - 1) / k, where k = curving / growth."""
+    """Return the concentration without the seasons: level + growth (exp(k s) - 1) / k, where k = curving / growth."""
     s = (years - MIDDLE) / SPAN
     k = theta[2] / theta[1]
     return theta[0] + theta[1] * (torch.exp(k * s) - 1) / k
 
 
 def season(theta, years):
-    """The yearly cycle: a wave and its overtone, swelling linearly."""
+    """Return the yearly cycle: a wave and its overtone, with linearly growing amplitude."""
     s = (years - MIDDLE) / SPAN
     angle = 2 * math.pi * years
     wave = theta[3] * torch.sin(angle) + theta[4] * torch.cos(angle)
@@ -55,7 +55,7 @@ def residuals(theta, years, values):
 
 
 def descend(theta, years, values):
-    """Gradient descent with momentum, every update written out."""
+    """Fit ``theta`` by gradient descent with momentum, every update written out."""
     velocity = torch.zeros_like(theta)
     print("   step    loss (ppm²)   steepest slope")
     for step in range(STEPS + 1):
@@ -70,10 +70,10 @@ def descend(theta, years, values):
 
 
 def covariance(theta, years, values):
-    """How well the parameters are known: the inverse of the Hessian of the negative log-likelihood.
+    """Return the parameters' covariance (the inverse Hessian of the negative log-likelihood), the scatter, the correlation.
 
-    A month's error resembles that of the month before (a warm Pacific lasts longer than a month), so what counts as
-    news is the part of an error that the one before it did not foretell.
+    A month's error is correlated with that of the month before (a warm Pacific lasts longer than a month), so the
+    likelihood uses the part of each error that the previous one does not predict.
     """
     e = residuals(theta, years, values)
     likeness = ((e[1:] * e[:-1]).sum() / (e * e).sum()).detach()
@@ -85,7 +85,7 @@ def covariance(theta, years, values):
 
 
 def known(quantity, theta, spread):
-    """A quantity that follows from the parameters, with its uncertainty: value ± sqrt(g' C g), g its gradient."""
+    """Return a function of the parameters and its uncertainty sqrt(g' C g), where g is its gradient."""
     (g,) = torch.autograd.grad(quantity, theta, retain_graph=True)
     return quantity.item(), (g @ spread @ g).sqrt().item()
 
@@ -96,13 +96,13 @@ def yearly_mean(theta, year):
 
 
 def date(part):
-    """A date such as ``13 May`` for a part of the year between 0 and 1."""
+    """Return a date such as ``13 May`` for a fraction of the year."""
     day = datetime.date(1981, 1, 1) + datetime.timedelta(days=int(365 * part))
     return f"{day.day} {day:%b}"
 
 
 def plot(rows, low, high, title, width=66):
-    """A plot that runs downwards: each row is a label and its marks, a character at a value."""
+    """Print a vertical plot: each row is a label and its marks, a character at a value."""
     print(f"\n{title}")
     print(f"{'':8}{low:<{width // 2}g}{high:>{width - width // 2}g}")
     for label, marks in rows:
@@ -115,7 +115,7 @@ def plot(rows, low, high, title, width=66):
 
 
 def plot_record(theta, years, values):
-    """Every third year: the range that was measured, the trend, and what was measured after the fit."""
+    """Print every third year: the measured range, the trend, and the measurements after the fitted period."""
     rows = []
     for year in range(1960, 2024, 3):
         inside = values[(years >= year) & (years < year + 1)]
@@ -130,7 +130,7 @@ def plot_record(theta, years, values):
 
 
 def plot_breath(theta):
-    """The yearly cycle of the middle year."""
+    """Print the yearly cycle of the middle year."""
     months = MIDDLE + (torch.arange(12, dtype=torch.float64) + 0.5) / 12
     rows = [(month, [("|", 0.0), ("*", wave)]) for month, wave in enumerate(season(theta, months).tolist(), 1)]
     plot(rows, -4, 4, f"The breath of the plants in {MIDDLE:.0f}, month by month, in ppm")
@@ -144,7 +144,7 @@ def show_parameters(theta, spread):
 
 
 def show_consequences(theta, spread):
-    """What follows from the parameters, beside what is known from elsewhere."""
+    """Print quantities derived from the parameters, beside independent measurements."""
     early, late = ((year - MIDDLE) / SPAN for year in (1960, 2000))
     k = theta[2] / theta[1]
     year = torch.arange(1460, dtype=torch.float64) / 1460

@@ -1,11 +1,11 @@
-"""Learning to learn: a network that fits a new sine wave after one step of training on ten points.
+"""Meta-learning: a network that fits a new sine wave after one training step on ten points.
 
     retrograd run examples/learning_to_learn.py [--steps 600] [--resume learning_to_learn.pt]
 
 Model-agnostic meta-learning (Finn, Abbeel, Levine 2017, arXiv:1703.03400). In each step the network is adapted to
-several waves by a step of gradient descent of its own, and what is improved is the loss after those steps: gradients go
-through gradient steps (autograd.grad with create_graph=True, torch.func.functional_call). Draws a wave that it has
-never seen, before and after it adapts (learning_to_learn.png); Ctrl-C leaves learning_to_learn.pt, to go on from.
+each of several waves by one step of gradient descent, and the loss after these steps is minimized: gradients go through
+gradient steps (autograd.grad with create_graph=True, torch.func.functional_call). Plots an unseen wave before and after
+adaptation (learning_to_learn.png). Ctrl-C saves learning_to_learn.pt for --resume.
 Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -25,7 +25,7 @@ WAVES, POINTS, RATE = 8, 10, 0.02
 
 
 def wave():
-    """A sine wave of random height and phase."""
+    """Return a sine wave of random height and phase."""
     height, phase = 0.5 + 4 * torch.rand(()), math.pi * torch.rand(())
     return lambda x: height * torch.sin(x + phase)
 
@@ -35,7 +35,7 @@ def points(count):
 
 
 def adapted(network, weights, x, y, steps=1):
-    """The weights after ``steps`` of gradient descent on the points, as functions of those before."""
+    """Return the weights after ``steps`` of gradient descent on the points, as differentiable functions of ``weights``."""
     for _ in range(steps):
         loss = F.mse_loss(functional_call(network, weights, (x,)), y)
         slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
@@ -44,7 +44,7 @@ def adapted(network, weights, x, y, steps=1):
 
 
 def after(network, weights, steps):
-    """The mean error on new waves after ``steps`` of adapting."""
+    """Return the mean error on new waves after ``steps`` of adaptation."""
     errors = []
     for _ in range(50):
         truth, x, new = wave(), points(POINTS), points(100)
@@ -56,8 +56,8 @@ def after(network, weights, steps):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=600)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

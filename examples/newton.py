@@ -1,7 +1,7 @@
-"""Newton's method with exact second derivatives: the nine resting places of Himmelblau's landscape.
+"""Newton's method with exact second derivatives: the nine stationary points of Himmelblau's function.
 
-f(x, y) = (x² + y - 11)² + (x + y² - 7)² has four valleys, four passes and one summit. Newton's method walks from each
-point of a coarse grid to a place where the slope is zero; the Hessian there says which kind it is.
+f(x, y) = (x² + y - 11)² + (x + y² - 7)² has four minima, four saddle points and one maximum. Newton's method goes from
+each point of a coarse grid to a point with zero gradient; the Hessian there determines its kind.
 """
 
 import torch
@@ -19,7 +19,7 @@ def slope_and_hessian(p):
 
 
 def walk(start, show=False):
-    """Newton's steps from ``start`` until the slope is gone: the place, or None if it takes more than 50."""
+    """Return the stationary point that Newton's method reaches from ``start``, or None after 50 steps."""
     p = torch.tensor(start, dtype=torch.float64, requires_grad=True)
     for step in range(50):
         slope, hessian = slope_and_hessian(p)
@@ -34,7 +34,7 @@ def walk(start, show=False):
 
 
 def kind(p):
-    """The signs of the curvatures: a 2 x 2 Hessian has trace and determinant of its two eigenvalues."""
+    """Return the kind of a stationary point, from the trace and the determinant of the Hessian."""
     _, h = slope_and_hessian(p.requires_grad_(True))
     determinant = (h[0, 0] * h[1, 1] - h[0, 1] * h[1, 0]).item()
     rising = (h[0, 0] + h[1, 1]).item() > 0

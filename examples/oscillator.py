@@ -1,11 +1,11 @@
-"""A network that solves a differential equation: a damped pendulum, found from its equation alone.
+"""A network that solves a differential equation: the motion of a damped pendulum from its equation alone.
 
     retrograd run examples/oscillator.py [--steps 2000] [--resume oscillator.pt]
 
-The network is a function u(t). What it is trained by is the equation u'' + 2 d u' + w^2 u = 0 itself, at random times,
-with u(0) = 1 and u'(0) = 0 built in: so the loss holds first and second derivatives by t, and training differentiates
-those once more (Raissi, Perdikaris, Karniadakis 2019, doi:10.1016/j.jcp.2018.10.045). The exact solution is known and
-only looked at in the end. Draws both (oscillator.png); Ctrl-C leaves oscillator.pt, to go on from.
+The network is a function u(t). Its loss is the residual of the equation u'' + 2 d u' + w^2 u = 0 at random times, with
+u(0) = 1 and u'(0) = 0 built in, so it contains first and second derivatives with respect to t, which training
+differentiates again (Raissi, Perdikaris, Karniadakis 2019, doi:10.1016/j.jcp.2018.10.045). The exact solution is used
+for comparison only. Plots both (oscillator.png). Ctrl-C saves oscillator.pt for --resume.
 Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
@@ -23,18 +23,18 @@ DAMPING, FREQUENCY, END, POINTS = 0.4, 3.0, 4.0, 64
 
 
 def exact(t):
-    """The solution on paper."""
+    """Return the exact solution."""
     own = math.sqrt(FREQUENCY**2 - DAMPING**2)
     return torch.exp(-DAMPING * t) * (torch.cos(own * t) + DAMPING / own * torch.sin(own * t))
 
 
 def solution(network, t):
-    """u(t), with u(0) = 1 and u'(0) = 0 whatever the network says."""
+    """Return u(t), with u(0) = 1 and u'(0) = 0 for any network."""
     return 1 + (t / (1 + t)) ** 2 * network(2 * t - END)
 
 
 def residual(network, t):
-    """By how much u misses the equation at each time."""
+    """Return the residual of the equation at each time."""
     t = t.requires_grad_()
     u = solution(network, t)
     (first,) = torch.autograd.grad(u.sum(), t, create_graph=True)
@@ -45,8 +45,8 @@ def residual(network, t):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=2000)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

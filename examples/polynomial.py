@@ -1,6 +1,7 @@
 """The smallest example: a cubic for exp(x), by gradient descent.
 
-The best cubic on -1 ... 1 (in the mean square) is known in closed form from Legendre's polynomials; descent finds it.
+The best cubic on -1 ... 1 (in the mean square) is known in closed form from Legendre polynomials; gradient descent
+finds it.
 """
 
 import torch

@@ -1,11 +1,10 @@
-"""Who would like what: ratings filled in by matrix factorisation, from a tenth of them.
+"""Recommendation: ratings predicted by matrix factorization from a tenth of them.
 
     retrograd run examples/ratings.py [--epochs 30] [--resume ratings.pt]
 
-300 people and 200 films, each with a hidden taste of three numbers; people rate the films they happen to see, with some
-whim. The model knows none of that: it learns a vector and a leaning for each person and each film (two embeddings) from
-the ratings it is shown, and is judged by others. Draws what it says beside what people said (ratings.png); Ctrl-C leaves
-ratings.pt, to go on from. Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+300 people and 200 films have hidden vectors of three numbers; a rating is their product with noise. The model learns a
+vector and a bias for each person and each film (embeddings) from the training ratings, and is tested on the others. Plots
+predicted and true ratings (ratings.png). Ctrl-C saves ratings.pt for --resume. Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -22,7 +21,7 @@ PEOPLE, FILMS, TASTES, WHIM = 300, 200, 3, 0.3
 
 
 class Factors(nn.Module):
-    """A rating as a product of two vectors and two leanings."""
+    """A rating as a product of two vectors plus two biases."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +37,7 @@ class Factors(nn.Module):
 
 
 def society():
-    """Who saw what (all pairs in a random order), and how it was rated."""
+    """Return all pairs of person and film in a random order, and their ratings."""
     tastes, films = torch.randn(PEOPLE, TASTES), torch.randn(FILMS, TASTES)
     pairs = torch.randperm(PEOPLE * FILMS)
     person, film = pairs // FILMS, pairs % FILMS
@@ -49,8 +48,8 @@ def society():
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--epochs", type=int, default=30)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)

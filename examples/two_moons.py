@@ -1,4 +1,4 @@
-"""Two interleaved moons, told apart by a small network whose every part is written out: layers, loss and updates."""
+"""A classifier of two interleaved half circles, with layers, loss and updates written by hand."""
 
 import math
 
@@ -8,7 +8,7 @@ POINTS, HIDDEN, STEPS, RATE = 400, 16, 1000, 0.5
 
 
 def moons(noise):
-    """Two half circles, the second turned over and moved into the first; label 0 or 1."""
+    """Return the points of two half circles, the second inverted and moved into the first, and their labels 0 and 1."""
     angle = torch.linspace(0, math.pi, POINTS // 2)
     upper = torch.stack([torch.cos(angle), torch.sin(angle)], dim=1)
     lower = torch.stack([1 - torch.cos(angle), 0.5 - torch.sin(angle)], dim=1)
@@ -17,7 +17,7 @@ def moons(noise):
 
 
 def network(weights, points):
-    """The log-odds that a point belongs to the second moon."""
+    """Return the log-odds that a point belongs to the second moon."""
     w1, b1, w2, b2, w3, b3 = weights
     h1 = torch.tanh(points @ w1 + b1)
     h2 = torch.tanh(h1 @ w2 + b2)
@@ -25,12 +25,12 @@ def network(weights, points):
 
 
 def surprise(odds, labels):
-    """The mean of -log(probability of the right label), in the form that does not overflow."""
+    """Return the mean of -log(probability of the right label), in a form that does not overflow."""
     return (odds.clamp(min=0) - odds * labels + torch.log1p(torch.exp(-odds.abs()))).mean()
 
 
 def draw(weights, points, labels):
-    """The plane as the network sees it (. and :), with some of the points (o and x) on it."""
+    """Print the predicted class over the plane (. and :), with some of the points (o and x)."""
     columns, rows = 66, 21
     left, right, low, high = -1.5, 2.5, -1.1, 1.6
     xs = torch.linspace(left, right, columns).expand(rows, columns)

@@ -1,11 +1,11 @@
-"""A variational autoencoder: presses each handwritten digit into four numbers, and makes up digits from others.
+"""A variational autoencoder: encodes each handwritten digit as four numbers, and generates new digits.
 
     retrograd run examples/variational.py [--epochs 30] [--resume variational.pt]
 
-The encoder gives a normal distribution over the four numbers, a draw from it (torch.distributions, rsample) goes
-through the decoder, and both learn by the evidence lower bound (Kingma and Welling 2013, arXiv:1312.6114). Reads the
-digits that come with scikit-learn; draws a walk between two digits and fresh ones (variational.png). Ctrl-C leaves
-variational.pt, to go on from. Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
+The encoder returns a normal distribution over the four numbers, a sample from it (torch.distributions, rsample) is
+decoded, and both are trained on the evidence lower bound (Kingma and Welling 2013, arXiv:1312.6114). Reads the digits
+that scikit-learn contains; plots an interpolation between two digits and generated ones (variational.png). Ctrl-C saves
+variational.pt for --resume. Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -24,7 +24,7 @@ NUMBERS, HIDDEN, BATCH = 4, 128, 64
 
 
 class Autoencoder(nn.Module):
-    """64 pixels to a distribution over NUMBERS numbers and back."""
+    """An encoder from 64 pixels to a distribution over NUMBERS numbers, and a decoder."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ class Autoencoder(nn.Module):
         return Normal(mean, F.softplus(spread) + 1e-3)
 
     def forward(self, images):
-        """The two terms of the bound, for each image: how badly it is told, how much is told."""
+        """Return the two terms of the bound for each image: reconstruction loss and divergence of the code."""
         code = self.encode(images)
         odds = self.decoder(code.rsample())
         told = F.binary_cross_entropy_with_logits(odds, images, reduction="none").sum(1)
@@ -45,7 +45,7 @@ class Autoencoder(nn.Module):
 
 @torch.no_grad()
 def draw(model, images, losses, file):
-    """The curve, a walk from one digit to another, and digits from random numbers."""
+    """Plot the loss, an interpolation between two digits, and digits decoded from random numbers."""
     ends = model.encode(images[:2]).mean
     walk = torch.sigmoid(model.decoder(torch.lerp(ends[0], ends[1], torch.linspace(0, 1, 10)[:, None])))
     fresh = torch.sigmoid(model.decoder(torch.randn(40, NUMBERS)))
@@ -63,8 +63,8 @@ def draw(model, images, losses, file):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--epochs", type=int, default=30)
-    options.add_argument("--resume", type=Path, help="go on from this checkpoint")
-    options.add_argument("--folder", type=Path, default=Path(), help="where the picture and the checkpoint go")
+    options.add_argument("--resume", type=Path, help="checkpoint to resume from")
+    options.add_argument("--folder", type=Path, default=Path(), help="output folder")
     chosen = options.parse_args()
 
     torch.manual_seed(0)
