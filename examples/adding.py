@@ -35,7 +35,7 @@ class Adder(nn.Module):
 
 
 def sums(count, length):
-    """Return pairs of numbers as bits (count, length + 1, 2), the least significant first, and the bits of their sums."""
+    """Return pairs of numbers as bits (count, length + 1, 2), least significant first, and the bits of their sums."""
     pairs = F.pad(torch.randint(2, (count, length, 2)), (0, 0, 0, 1))
     total, carry = torch.zeros(count, length + 1, dtype=torch.int64), torch.zeros(count, dtype=torch.int64)
     for place in range(length + 1):

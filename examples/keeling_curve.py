@@ -3,8 +3,8 @@
     retrograd run examples/keeling_curve.py [another.csv]        or, where PyTorch is installed, python ...
 
 The model is a constant level, an exponentially growing part, and the yearly cycle of the plants: two sine waves whose
-amplitude may change over time. First derivatives fit its eight parameters, second derivatives give their uncertainty, and
-the derivatives of derived quantities (growth, forecast) propagate the uncertainty to these.
+amplitude may change over time. First derivatives fit its eight parameters, second derivatives give their uncertainty,
+and the derivatives of derived quantities (growth, forecast) propagate the uncertainty to these.
 """
 
 import csv
@@ -21,7 +21,8 @@ UNITS = ["ppm", "ppm/span", "ppm/span²", "ppm", "ppm", "ppm", "ppm", "1/span"]
 STEPS, RATE, MOMENTUM = 300, 0.3, 0.9
 
 # Later and independent measurements. Annual means at Mauna Loa: NOAA Global Monitoring Laboratory, rounded to 1 ppm.
-# Pre-industrial level: air in Antarctic ice. Growth of the cycle's amplitude ("swelling"): Keeling, Chin and Whorf, Nature 382 (1996), "20 %" since 1960.
+# Pre-industrial level: air in Antarctic ice. Growth of the cycle's amplitude ("swelling"): Keeling, Chin and Whorf,
+# Nature 382 (1996), "20 %" since 1960.
 LATER = {2005: 380, 2010: 390, 2015: 401, 2020: 414, 2023: 421}
 
 
@@ -70,7 +71,7 @@ def descend(theta, years, values):
 
 
 def covariance(theta, years, values):
-    """Return the parameters' covariance (the inverse Hessian of the negative log-likelihood), the scatter, the correlation.
+    """Return the covariance of the parameters (inverse Hessian of the negative log-likelihood), scatter, correlation.
 
     A month's error is correlated with that of the month before (a warm Pacific lasts longer than a month), so the
     likelihood uses the part of each error that the previous one does not predict.

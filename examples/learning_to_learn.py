@@ -35,7 +35,7 @@ def points(count):
 
 
 def adapted(network, weights, x, y, steps=1):
-    """Return the weights after ``steps`` of gradient descent on the points, as differentiable functions of ``weights``."""
+    """Return the weights after ``steps`` of gradient descent, as differentiable functions of ``weights``."""
     for _ in range(steps):
         loss = F.mse_loss(functional_call(network, weights, (x,)), y)
         slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=True)

@@ -3,8 +3,9 @@
     retrograd run examples/ratings.py [--epochs 30] [--resume ratings.pt]
 
 300 people and 200 films have hidden vectors of three numbers; a rating is their product with noise. The model learns a
-vector and a bias for each person and each film (embeddings) from the training ratings, and is tested on the others. Plots
-predicted and true ratings (ratings.png). Ctrl-C saves ratings.pt for --resume. Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+vector and a bias for each person and each film (embeddings) from the training ratings, and is tested on the others.
+Plots predicted and true ratings (ratings.png). Ctrl-C saves ratings.pt for --resume.
+Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""How much of PyTorch is there: names, and operations whose recorded values and derivatives agree, family by family.
+"""Report how much of PyTorch is implemented: names, and operations that agree with recorded values and derivatives.
 
-``python3 scripts/coverage.py [--write]``: needs no PyTorch, only what was recorded from it (``tests/golden``). With
-``--write`` the count goes to ``docs/coverage.md`` too, and names that have come are struck off ``tests/missing.txt``.
+``python3 scripts/coverage.py [--write]`` needs no PyTorch, only the values recorded from it (``tests/golden``). With
+``--write`` it also writes ``docs/coverage.md``, and removes names that are implemented from ``tests/missing.txt``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tests.samples import FAMILIES as SAMPLED
 from tests.samples import Sample, samples
 
 PAGE = ROOT / "docs" / "coverage.md"
-#: Families of which operations are counted; the others are names only.
+#: Families whose operations are counted; the others are names only.
 OF_OPERATIONS = families.FAMILIES[:10]
-#: Bases of optimisers and schedules, of which none is made.
+#: Abstract base classes of optimizers and schedulers.
 ABSTRACT = {"Optimizer", "LRScheduler"}
 
 
 def reached(expression: str) -> list[tuple[str, str]]:
-    """The names of PyTorch's that an expression reaches, with their places, the outermost first."""
+    """Return PyTorch's names in an expression with the modules they belong to, the outermost first."""
     found = []
     for node in ast.walk(ast.parse(expression, mode="eval")):
         if isinstance(node, ast.Attribute):
@@ -47,9 +47,10 @@ def reached(expression: str) -> list[tuple[str, str]]:
 
 
 def operation_of(sample: Sample) -> tuple[str, str]:
-    """The operation that a sample is one of, with its family.
+    """Return the family and the name of a sample's operation.
 
-    A sample says which, loosely (``"complex scatter_reduce"``, ``"linalg.solve"``); its expression says where that is.
+    The sample has an informal name (``"complex scatter_reduce"``, ``"linalg.solve"``); its expression determines the
+    module.
     """
     said = families.operation(sample.op.replace(".", " ").split()[-1])
     found = reached(sample.expression)
@@ -82,7 +83,7 @@ class Family:
         return sum(self.agreed[name][aspect] == self.recorded[name][aspect] for name in counted), len(counted)
 
     def of_samples(self, aspect: str) -> tuple[int, int]:
-        """The samples that agree in an aspect, and those of which it is recorded."""
+        """Return the number of samples that agree in an aspect, and of those for which it is recorded."""
         return (
             sum(counts[aspect] for counts in self.agreed.values()),
             sum(counts[aspect] for counts in self.recorded.values()),
@@ -90,7 +91,7 @@ class Family:
 
 
 def count() -> tuple[dict[str, Family], Counter[str]]:
-    """Every family, and of how many smooth samples of an operation no forward derivative is recorded."""
+    """Return all families, and for each operation the number of smooth samples without a recorded forward derivative."""
     found = {name: Family() for name in families.FAMILIES}
     missing = set(families.missing())
     for place, name in families.asked():
@@ -127,7 +128,7 @@ def add(family: Family, operation: str, sample: Sample, verdict: dict[str, str])
 
 
 def classes(kind: str) -> set[str]:
-    """The public classes of modules, optimisers or schedules that are to be there."""
+    """Return the public classes of modules, optimizers or schedulers."""
     space = attrgetter(kind)(torch)
     base = {"nn": "Module", "optim": "Optimizer", "optim.lr_scheduler": "LRScheduler"}[kind]
     made = {name for name in dir(space) if name[0] != "_" and isinstance(getattr(space, name), type)}
@@ -135,7 +136,7 @@ def classes(kind: str) -> set[str]:
 
 
 def count_of_training() -> tuple[list[list[str]], list[str]]:
-    """Rows on modules, optimisers and schedules; what is not covered or differs."""
+    """Return the table rows of modules, optimizers and schedulers, and a list of what is missing or differs."""
     tried: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     different = []
     for kind, name, made, check in runs():
@@ -156,7 +157,7 @@ def count_of_training() -> tuple[list[list[str]], list[str]]:
 
 
 def table(found: dict[str, Family]) -> list[list[str]]:
-    """The rows: names, operations sampled, and for each aspect the operations that agree wholly."""
+    """Return the table rows: names, sampled operations, and for each aspect the operations that agree completely."""
     rows = [["family", "names", "operations", "sampled", *ASPECTS, "samples"]]
     totals = Counter[str]()
     for name, family in found.items():
@@ -183,7 +184,7 @@ def shown(pair: tuple[int, int] | None, title: str) -> str:
 
 
 def verdict_in_words(found: dict[str, Family]) -> str:
-    """The sum of it: a sentence."""
+    """Return the summary sentence."""
     counted = [(found[each], name) for each in OF_OPERATIONS if each in found for name in found[each].recorded]
     whole = sum(family.agreed[name] == family.recorded[name] for family, name in counted)
     with_forward = sum(bool(family.recorded[name]["forward"]) for family, name in counted)
@@ -194,7 +195,7 @@ def verdict_in_words(found: dict[str, Family]) -> str:
 
 
 def lists(found: dict[str, Family], unrecorded: Counter[str]) -> list[tuple[str, list[str]]]:
-    """What is to be said in words: titles, each with its lines."""
+    """Return the lists below the table: titles, each with its lines."""
     absent = [f"{name}: {' '.join(family.missing)}" for name, family in found.items() if family.missing]
     silent = [
         f"{name}: {' '.join(sorted(unsampled))}"
@@ -214,12 +215,12 @@ def lists(found: dict[str, Family], unrecorded: Counter[str]) -> list[tuple[str,
 
 
 def present_operations(family: Family) -> set[str]:
-    """The operations of a family of which no name is missing."""
+    """Return the operations of a family that have no missing name."""
     return family.operations - {families.operation(name.rpartition(".")[2]) for name in family.missing}
 
 
 def aligned(rows: list[list[str]]) -> list[str]:
-    """A table's lines."""
+    """Return a table as aligned lines."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -230,12 +231,12 @@ def aligned(rows: list[list[str]]) -> list[str]:
 
 
 def piped(rows: list[list[str]]) -> list[str]:
-    """A table's lines on a page."""
+    """Return a table as Markdown lines."""
     return ["| " + " | ".join(row) + " |" for row in [rows[0], ["---", *["--:"] * (len(rows[0]) - 1)], *rows[1:]]]
 
 
 def text(rows: list[list[str]], sentence: str, training: list[list[str]], parts: list[tuple[str, list[str]]]) -> str:
-    """The report as it is printed."""
+    """Return the report as plain text."""
     lines = [*aligned(rows), "", sentence, "", *aligned(training)]
     for title, found in parts:
         lines += ["", f"{title}: {'none' if not found else ''}".rstrip(), *(f"  {each}" for each in found)]
@@ -243,7 +244,7 @@ def text(rows: list[list[str]], sentence: str, training: list[list[str]], parts:
 
 
 def page(rows: list[list[str]], sentence: str, training: list[list[str]], parts: list[tuple[str, list[str]]]) -> str:
-    """The report as a page."""
+    """Return the report as a Markdown page."""
     recorded = sum(map(len, families.recorded().values()))
     lines = [
         "# How much of PyTorch is there", "",
@@ -263,7 +264,7 @@ def page(rows: list[list[str]], sentence: str, training: list[list[str]], parts:
 
 
 def strike_off() -> None:
-    """Leave in the list of names that may be missing only those that are."""
+    """Remove the implemented names from the list of names that may be missing."""
     missing = set(families.missing())
     lines = families.MISSING.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if line.startswith("#") or line in missing]

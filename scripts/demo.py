@@ -1,7 +1,7 @@
-"""The main job, from nothing: sets up the checkout's environment and fits the Mauna Loa CO2 record.
+"""Create the checkout's environment and run the demo, which fits the Mauna Loa CO2 record.
 
-``python3 scripts/demo.py`` runs ``retrograd run examples/keeling_curve.py``; another program written for PyTorch
-may be named: ``python3 scripts/demo.py examples/two_moons.py``.
+``python3 scripts/demo.py`` runs ``retrograd run examples/keeling_curve.py``. Another program written for PyTorch may be
+given instead: ``python3 scripts/demo.py examples/two_moons.py``.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""The checkout's own virtual environment: makes it, keeps it current, runs Python in it.
+"""Create the checkout's virtual environment, keep it current, and run Python in it.
 
 Needs Python 3.11 or newer and pip, nothing else. Used by demo.py and test.py; as a command,
-``python3 scripts/environment.py [python arguments]`` makes the environment with the development tools
+``python3 scripts/environment.py [python arguments]`` creates the environment with the development tools
 and runs its Python: ``python3 scripts/environment.py -m ruff check``.
 """
 
@@ -21,25 +21,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".venv"
-# Written before anything else and renamed to RECORD last: a folder with neither is somebody else's, a folder with
-# BUILDING alone was interrupted.
+# BUILDING is written first and renamed to RECORD last: a folder with neither was not created by this script, a folder
+# with BUILDING alone was interrupted.
 BUILDING = FOLDER / "retrograd-building"
 RECORD = FOLDER / "retrograd-environment.json"
 
 
 def python_of(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
+    """Return the path of a virtual environment's interpreter."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def fingerprint() -> str:
-    """What the environment was made from: when it changes, the environment is made anew."""
+    """Return a hash of what the environment depends on; if it changes, the environment is rebuilt."""
     parts = ((ROOT / "pyproject.toml").read_text(encoding="utf-8"), str(ROOT), sys.version.split()[0])
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def extras_present() -> set[str] | None:
-    """The extras that a finished and current environment has, or None where there is no such environment."""
+    """Return the extras of a finished and current environment, or None if there is none."""
     try:
         record = json.loads(RECORD.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -49,7 +49,7 @@ def extras_present() -> set[str] | None:
 
 
 def pip(*arguments: str) -> None:
-    """Run pip on the environment: this Python's pip where it has one (Debian's Python has no ensurepip)."""
+    """Run pip on the environment, with this Python's pip if it has one, because Debian's Python has no ensurepip."""
     inside = python_of(FOLDER)
     if importlib.util.find_spec("pip") is not None:
         command = [sys.executable, "-m", "pip", "--python", str(inside)]
@@ -61,7 +61,7 @@ def pip(*arguments: str) -> None:
 
 
 def build(extras: set[str]) -> None:
-    """Make the environment from nothing and install the checkout into it, editable, with ``extras``."""
+    """Create the environment and install the checkout into it, editable, with ``extras``."""
     if FOLDER.exists():
         if any(FOLDER.iterdir()) and not (RECORD.exists() or BUILDING.exists()):
             sys.exit(f"{FOLDER} was not made by this script: move it away, or it would have to be deleted.")
@@ -90,7 +90,7 @@ def install(extras: set[str]) -> None:
 
 
 def environment(*extras: str) -> Path:
-    """The interpreter of the checkout's environment with at least ``extras``, made or brought up to date first."""
+    """Return the interpreter of the checkout's environment with at least ``extras``; create or update it first."""
     if sys.version_info < (3, 11):  # noqa: UP036 - this is the place that says so
         sys.exit(f"retrograd needs Python 3.11 or newer; this is Python {sys.version.split()[0]}.")
     present = extras_present()
@@ -113,7 +113,7 @@ def environment(*extras: str) -> Path:
 
 
 def run(python: Path, arguments: Sequence[str], folder: Path | None = None) -> int:
-    """Run the environment's Python, in ``folder`` where one is named; its exit status."""
+    """Run the environment's Python, in ``folder`` if given, and return its exit status."""
     try:
         return subprocess.run([python, *arguments], cwd=folder).returncode
     except KeyboardInterrupt:

@@ -1,6 +1,6 @@
-"""How large the package is: lines of code, comment, docstring and blank, by layer and file, and its long functions.
+"""Count the package's lines of code, comment, docstring and blank by layer and file, and list its long functions.
 
-``python3 scripts/size.py [folder]``; the folder is ``src/retrograd`` unless one is named.
+``python3 scripts/size.py [folder]``; the default folder is ``src/retrograd``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def docstring_lines(tree: ast.Module) -> set[int]:
-    """The numbers of the lines that docstrings take."""
+    """Return the line numbers of all docstrings."""
     lines: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | Definition) and ast.get_docstring(node, clean=False) is not None:
@@ -35,7 +35,7 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def count(source: str) -> Counter[str]:
-    """How many lines of each kind a file has; a line of code with a comment behind it is code."""
+    """Return the number of lines of each kind; a line of code with a trailing comment is code."""
     docstrings = docstring_lines(ast.parse(source))
     code: set[int] = set()
     comments: set[int] = set()
@@ -57,7 +57,7 @@ def count(source: str) -> Counter[str]:
 
 
 def long_functions(source: str) -> Iterator[tuple[int, str]]:
-    """The functions that do not fit a screen: their lengths and names."""
+    """Yield length and name of the functions that are longer than a screen."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -66,7 +66,7 @@ def long_functions(source: str) -> Iterator[tuple[int, str]]:
 
 
 def layer_of(path: Path, package: Path) -> str:
-    """The layer that a file belongs to: its folder, or the top."""
+    """Return the layer of a file: its folder, or ``top``."""
     first = path.relative_to(package).parts[0]
     return first if (package / first).is_dir() else "top"
 
@@ -77,7 +77,7 @@ def row(title: str, counts: Counter[str]) -> str:
 
 
 def report(package: Path) -> str:
-    """The table that is printed."""
+    """Return the report as text."""
     files: dict[str, dict[str, Counter[str]]] = {}
     long: list[tuple[int, str]] = []
     for path in sorted(package.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""The tests, from nothing: sets up the checkout's environment and runs pytest in it on a few cores.
+"""Create the checkout's environment and run the tests in it with pytest, on up to 8 cores.
 
 ``python3 scripts/test.py [pytest arguments]``, for example ``python3 scripts/test.py tests/test_cli.py -k info``.
 """
