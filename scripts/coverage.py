@@ -91,7 +91,7 @@ class Family:
 
 
 def count() -> tuple[dict[str, Family], Counter[str]]:
-    """Return all families, and for each operation the number of smooth samples without a recorded forward derivative."""
+    """Return all families, and the number of smooth samples without a recorded forward derivative by operation."""
     found = {name: Family() for name in families.FAMILIES}
     missing = set(families.missing())
     for place, name in families.asked():
