@@ -1,7 +1,8 @@
 """Report how much of PyTorch is implemented: names, and operations that agree with recorded values and derivatives.
 
-``python3 scripts/coverage.py [--write]`` needs no PyTorch, only the values recorded from it (``tests/golden``). With
-``--write`` it also writes ``docs/coverage.md``, and removes names that are implemented from ``tests/missing.txt``.
+``python3 scripts/coverage.py [--write]`` needs no PyTorch, only the answers recorded in ``tests/conformance/golden``.
+``--write`` also writes ``docs/coverage.md`` and removes names that exist now from
+``tests/conformance/missing_names.txt``.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if importlib.util.find_spec("retrograd") is None:
 sys.path.insert(0, str(ROOT))
 
 import retrograd as torch
-from tests import families
-from tests.agreement import ASPECTS, golden, golden_forward, judged
-from tests.compared import runs
-from tests.samples import FAMILIES as SAMPLED
-from tests.samples import Sample, samples
+from tests.conformance import name_families as families
+from tests.conformance.sample_comparison import ASPECTS, golden, golden_forward, judged
+from tests.conformance.samples import FAMILIES as SAMPLED
+from tests.conformance.samples import Sample, samples
+from tests.conformance.training_comparison import runs
 
 PAGE = ROOT / "docs" / "coverage.md"
 #: Families whose operations are counted; the others are names only.

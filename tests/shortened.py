@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import pathlib
 import re
+
+from tests import ROOT
 
 #: Arguments beside ``--folder``; examples that are not listed take none.
 SHORT = {
     "adding.py": ("--steps", "100"),
-    "character_gpt.py": ("--steps", "3", "--text", str(pathlib.Path(__file__).parent.parent / "LICENSE")),
+    "character_gpt.py": ("--steps", "3", "--text", str(ROOT / "LICENSE")),
     "digits.py": ("--epochs", "2"),
     "gaussian_process.py": ("--steps", "20"),
     "learning_to_learn.py": ("--steps", "100"),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 import retrograd as torch
 from tests.asked import TOPICS, answers
+from tests.conformance.golden import load
 
-RECORDED = json.loads((Path(__file__).parent / "golden" / "asked.json").read_text())["answers"]
+RECORDED = load("transcripts")["answers"]
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -12,6 +12,7 @@ import retrograd
 from retrograd import cli
 from retrograd.compat.missing_names import PAGE
 from retrograd.version import OWN
+from tests import ROOT
 
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 
@@ -213,7 +214,7 @@ def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_pages_are_part_of_what_is_installed() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {"docs": "retrograd/docs"}
 
 

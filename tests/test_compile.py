@@ -15,7 +15,7 @@ import retrograd as torch
 from retrograd import nn
 from retrograd.compiler.explanation import Explanation
 from retrograd.kernels import numba_dispatch
-from tests.samples import FAMILIES, samples
+from tests.conformance.samples import FAMILIES, samples
 
 
 @pytest.fixture(autouse=True)
@@ -368,7 +368,7 @@ def test_results_are_memory_of_their_own() -> None:
 def test_replays_of_samples_give_what_the_eager_library_gives(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded with some numbers, replayed with others: nothing may depend on the numbers that were recorded."""
     monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # loops would have to be compiled for each
-    for sample in samples(family)[:: 2 if family == "index" else 8]:
+    for sample in samples(family)[:: 2 if family == "indexing" else 8]:
         arrays = sample.arrays()
         if any(each.dtype.kind == "c" for each in arrays.values()):
             continue

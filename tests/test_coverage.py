@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.conformance.samples import Sample, normal
 from tests.pages import ROOT
-from tests.samples import Sample, normal
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ Words and layout are compared exactly, numbers to within what a different order 
 are run for a few steps (``shortened.py``).
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -13,11 +12,12 @@ from pathlib import Path
 import pytest
 
 import retrograd
+from tests import ROOT
+from tests.conformance.golden import load
 from tests.shortened import SHORT, arguments, assert_printed_alike, without_times
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parent / "examples"
-RECORDED: dict[str, str] = json.loads((HERE / "golden" / "examples.json").read_text(encoding="utf-8"))["printed"]
+EXAMPLES = ROOT / "examples"
+RECORDED: dict[str, str] = load("examples")["printed"]
 
 
 def run(program: Path, folder: Path) -> str:

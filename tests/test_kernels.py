@@ -13,9 +13,9 @@ import pytest
 import retrograd as torch
 from retrograd.dispatch import fast_path
 from retrograd.dispatch.op import ARRAYS, OPS
-from tests.samples import Sample, samples
-from tests.test_operations import leaves
-from tests.weights import derivatives
+from tests.conformance.sample_derivatives import derivatives
+from tests.conformance.samples import Sample, samples
+from tests.conformance.test_operations import leaves
 
 #: What says something about types and shapes and works on no array.
 HARMLESS = {
@@ -26,8 +26,8 @@ PLANNED = {"retrograd.operations.shape.padding", "retrograd.operations.nn.interp
 #: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
 DRAWN = {"bernoulli_block", "to_device"}
 FAMILIES = (
-    "pointwise", "arithmetic", "special", "reduce", "shape", "index", "linalg", "decompose", "activate", "losses",
-    "normalise", "embed", "fft", "scan", "distance",
+    "pointwise", "arithmetic", "special", "reductions", "shape", "indexing", "linalg", "decompositions", "activation", "losses",
+    "normalization", "embedding", "fft", "scan", "distance",
 )  # fmt: skip
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import retrograd as torch
+from tests.conformance.golden import load
 from tests.programs import program, run
 
-RECORDED = json.loads((Path(__file__).with_name("golden") / "programs.json").read_text())["programs"]
+RECORDED = load("view_programs")["programs"]
 
 
 @pytest.mark.parametrize("seed", range(len(RECORDED)))

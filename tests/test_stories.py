@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import retrograd as torch
+from tests.conformance.golden import load
 from tests.stories import FAMILIES, Story, course, stories
 
-GOLDEN = Path(__file__).with_name("golden")
 EVERY = [
     pytest.param(family, name, story, id=f"{family}: {name}")
     for family in FAMILIES
@@ -20,7 +19,7 @@ EVERY = [
 
 
 def recorded(family: str) -> Any:
-    return json.loads((GOLDEN / f"stories_{family}.json").read_text())["stories"]
+    return load(f"stories_{family}")["stories"]
 
 
 @pytest.mark.parametrize(("family", "name", "story"), EVERY)

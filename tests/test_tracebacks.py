@@ -12,12 +12,14 @@ import pytest
 
 import retrograd as torch
 from retrograd.runtime.user_frame import MARK
-from tests.errors import SOURCES, calls, failure, inputs
+from tests.conformance.error_cases import SOURCES, calls, failure, inputs
 
 # The whole list would do, but for what leaves the package by way of another library.
 TOPICS = {
     topic: [each.removeprefix("~ ") for each in lines if "copy.deepcopy" not in each]
-    for topic, lines in calls(SOURCES[:1]).items()  # misused.txt calls what PyTorch too has in Python, and shows
+    for topic, lines in calls(
+        SOURCES[:1]
+    ).items()  # failing_calls_of_classes.txt calls what PyTorch too has in Python, and shows
 }
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import retrograd
+from tests.conformance.golden import load
 from tests.shortened import assert_printed_alike
 
 HERE = Path(__file__).parent
-RECORDED: dict[str, str] = json.loads((HERE / "golden" / "usual.json").read_text(encoding="utf-8"))
+RECORDED: dict[str, str] = load("typical_programs")
 
 
 @cache

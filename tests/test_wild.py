@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import retrograd as torch
+from tests.conformance.golden import load
 from tests.wild import COUNT, program, run
 
-RECORDED = json.loads((Path(__file__).with_name("golden") / "wild.json").read_text(encoding="utf-8"))["programs"]
+RECORDED = load("hook_programs")["programs"]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,30 @@
+"""What operations give within ``autocast``: the dtypes of results for the samples of every operation that it concerns."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import tests.conformance.samples as every
+from tests.conformance.samples import Sample, samples
+
+
+def concerned(names: set[str]) -> Iterator[tuple[str, Sample]]:
+    """The samples of operations with these names, each under a name of its own."""
+    for family in sorted(module.name for module in pkgutil.iter_modules(every.__path__)):
+        for number, sample in enumerate(samples(family)):
+            if sample.op in names:
+                yield f"{family} {number} {sample.op}", sample
+
+
+def given(torch: Any, sample: Sample, kind: str, short: str) -> str:
+    """The dtypes of a sample's results for inputs of dtype ``kind``, or the kind of error."""
+    tensors = {name: torch.tensor(array.tolist()) for name, array in sample.arrays().items()}
+    tensors = {name: x.to(getattr(torch, kind)) if x.is_floating_point() else x for name, x in tensors.items()}
+    try:
+        with torch.autocast("cpu", getattr(torch, short)):
+            found = sample.evaluate(torch, tensors)
+    except Exception as error:
+        return f"!{type(error).__name__}"
+    return " ".join(str(each.dtype).removeprefix("torch.") for each in found if hasattr(each, "dtype"))

@@ -1,0 +1,26 @@
+"""Runs the pages' blocks under PyTorch: ``python tests/conformance/golden/check_docs.py``, with PyTorch installed.
+
+``retrograd`` is made another name of torch, so that what the guide says holds of both. Blocks that are marked
+``retrograd-only`` are left out.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+sys.modules["retrograd"] = torch
+
+from tests.pages import PAGES, run_page  # noqa: E402 - found on the path that was just completed
+
+if __name__ == "__main__":
+    print(f"PyTorch {torch.__version__}")
+    failed = False
+    for page in PAGES:
+        try:
+            print(f"{page.name}: {run_page(page, only_common=True)} blocks")
+        except Exception as error:
+            failed = True
+            print(f"{page.name}: {type(error).__name__}: {error}")
+    sys.exit(failed)

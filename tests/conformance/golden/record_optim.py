@@ -1,0 +1,26 @@
+"""Record what PyTorch's optimisers do: ``python -m tests.conformance.golden.record_optim`` (needs PyTorch)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from tests.conformance.optimizer_cases import FAILING, OPTIMISERS, refused, trained
+
+
+def main() -> None:
+    found = {
+        "runs": {call: trained(torch, call) for call in OPTIMISERS},
+        "errors": {call: refused(torch, call) for call in FAILING},
+    }
+    lines = [f"{json.dumps(kind)}: {{\n" + ",\n".join(f"{json.dumps(c)}: {json.dumps(r)}" for c, r in each.items()) + "\n}"
+             for kind, each in found.items()]  # fmt: skip
+    path = Path(__file__).with_name("optim.json")
+    path.write_text(f'{{"torch": {json.dumps(torch.__version__)},\n' + ",\n".join(lines) + "\n}\n")
+    print(f"{path.name}: {len(OPTIMISERS)} runs, {len(FAILING)} errors, {path.stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What is done with modules, their containers, hooks, states and utilities (module_sessions.txt), and how it is run.
+
+The lines of a topic are one program. What each line shows is kept: its value, its error, what it warned of, and what the
+hooks in it put into ``log``.
+"""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+import pickle
+import re
+import warnings
+from collections import OrderedDict
+from typing import Any
+
+SOURCE = pathlib.Path(__file__).with_name("module_sessions.txt")
+
+
+def programs(source: pathlib.Path = SOURCE) -> dict[str, list[str]]:
+    """The statements by topic."""
+    found: dict[str, list[str]] = {}
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if re.fullmatch(r"\[[a-z' ]+\]", line):
+            topic = found.setdefault(line.strip("[]"), [])
+        elif line.startswith(" ") or not line:
+            topic[-1] += "\n" + line
+        elif not line.startswith("#"):
+            topic.append(line)
+    return found
+
+
+def shown(torch: Any, statements: list[str]) -> list[str]:
+    """What each statement shows; places in memory are left out of it."""
+    log: list[Any] = []
+    space = {
+        "torch": torch, "nn": torch.nn, "copy": copy, "pickle": pickle, "OD": OrderedDict, "warnings": warnings, "log": log,
+        "__name__": "tests.conformance.module_cases",
+    }  # fmt: skip
+    torch.manual_seed(0)
+    found = []
+    for each in statements:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            text = run(each, space)
+        if log:
+            text += f" | log {log!r}"
+            log.clear()
+        # PyTorch adds to some where in its sources they come from.
+        texts = [f" | {each.category.__name__}: {str(each.message).partition(' (Triggered')[0]}" for each in warned]
+        found.append(re.sub(r" at 0x[0-9a-f]+", "", text + "".join(texts)))
+    return found
+
+
+def run(statement: str, space: dict[str, Any]) -> str:
+    """Run a statement; the value that it has, if it has one, or its error."""
+    try:
+        code = compile(statement, "<module_sessions.txt>", "eval")
+    except SyntaxError:
+        code = compile(statement, "<module_sessions.txt>", "exec")
+    try:
+        value = eval(code, space)
+        return "" if value is None else repr(value)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"

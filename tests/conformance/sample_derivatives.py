@@ -1,0 +1,69 @@
+"""What derivatives are taken of, and along what: the same under retrograd and under PyTorch."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy
+
+from tests.conformance.samples import Sample
+
+
+def weighted_sum(torch: Any, outs: list[Any]) -> Any:
+    """The sum of all elements of the results that require gradients, each with a weight of its own (0 if none do)."""
+    total: Any = 0
+    for out in outs:
+        if getattr(out, "requires_grad", False):
+            flat = torch.real(out) + 0.5 * torch.imag(out) if out.is_complex() else out
+            weights = numpy.cos(numpy.arange(flat.numel(), dtype=numpy.float64)).reshape(tuple(flat.shape))
+            total = total + (flat * torch.tensor(weights.tolist(), dtype=flat.dtype).reshape(flat.shape)).sum()
+    return total
+
+
+def derivatives(torch: Any, outs: list[Any], leaves: list[Any], second: bool = True) -> tuple[list[Any], list[Any]]:
+    """First and second derivatives of the weighted sum by each leaf that requires gradients (None where there is none)."""
+    leaves = [each for each in leaves if each.requires_grad]
+    total = weighted_sum(torch, outs)
+    if not leaves or not hasattr(total, "grad_fn"):
+        return [None] * len(leaves), [None] * len(leaves)
+    first = torch.autograd.grad(total, leaves, create_graph=second, allow_unused=True)
+    again = weighted_sum(torch, [each for each in first if each is not None])
+    if not hasattr(again, "grad_fn") or not again.requires_grad:
+        return list(first), [None] * len(leaves)
+    return list(first), list(torch.autograd.grad(again, leaves, allow_unused=True))
+
+
+def directions(sample: Sample) -> dict[str, numpy.ndarray]:
+    """For each input that can be differentiated a step, the same at every call: forward derivatives are taken along it."""
+    rng = numpy.random.default_rng(zlib.crc32(b"along " + sample.expression.encode()))
+    steps = {}
+    for name, array in sample.arrays().items():
+        if array.dtype.kind in "fc":
+            step = rng.standard_normal(array.shape)
+            steps[name] = numpy.asarray(
+                step + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else step, array.dtype
+            )
+    return steps
+
+
+def tangents_by_backward(torch: Any, sample: Sample, tensors: dict[str, Any], steps: dict[str, Any]) -> list[Any]:
+    """The forward derivative of each result along ``steps``, by differentiating twice (None: it has none)."""
+    places: list[int] = []
+
+    def differentiable(*inputs: Any) -> tuple[Any, ...]:
+        outs = sample.evaluate(torch, {**tensors, **dict(zip(steps, inputs, strict=True))})
+        places[:] = [index for index, out in enumerate(outs) if getattr(out, "requires_grad", False)]
+        nonlocal count
+        count = len(outs)
+        return tuple(outs[index] for index in places)
+
+    count = 0
+    given = tuple(tensors[name] for name in steps)
+    if not given:
+        return [None] * len(sample.evaluate(torch, tensors))
+    _, found = torch.autograd.functional.jvp(differentiable, given, tuple(steps.values()))
+    tangents: list[Any] = [None] * count
+    for index, tangent in zip(places, found, strict=True):
+        tangents[index] = tangent
+    return tangents

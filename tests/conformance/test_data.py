@@ -1,0 +1,193 @@
+"""``torch.utils.data``: against PyTorch's answers, and what worker processes do when something goes wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+from retrograd.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from tests.conformance.data_cases import CALLS, answer
+from tests.conformance.golden import load
+
+EXPECTED = load("data")["answers"]
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+
+
+def test_every_call_is_recorded() -> None:
+    assert set(CALLS) == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_agrees_with_torch(call: str) -> None:
+    assert answer(torch, call) == EXPECTED[call]
+
+
+class Squares(Dataset[Any]):
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> Any:
+        return index**2
+
+
+class Failing(Squares):
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            if self.how == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "sleep":
+                time.sleep(30)
+            if self.how == "key":
+                raise KeyError("five")
+            if self.how == "local":
+                raise type("Local", (Exception,), {})("five")
+            if self.how == "unpicklable":
+                return lambda: 5
+            raise ValueError("five")
+        return index
+
+
+def nobody_left() -> bool:
+    return not any(each.name.startswith("Process") and each.is_alive() for each in multiprocessing.active_children())
+
+
+@pytest.mark.parametrize(
+    "start", [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
+)
+def test_workers_started_in_every_way(start: str) -> None:
+    found = list(DataLoader(Squares(), 5, num_workers=2, multiprocessing_context=start))
+    assert [each.tolist() for each in found] == [[0, 1, 4, 9, 16], [25, 36, 49, 64, 81], [100, 121]]
+    assert nobody_left()
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "text"),
+    [
+        (
+            "value",
+            ValueError,
+            r"^Caught ValueError in DataLoader worker process \d\.\nOriginal Traceback \(most recent call",
+        ),
+        ("key", KeyError, r"^Caught KeyError in DataLoader worker process 0"),
+        ("local", RuntimeError, "^Caught Local in DataLoader worker process 0"),
+        ("unpicklable", (AttributeError, pickle.PicklingError), "Caught .* in DataLoader worker process 0"),
+    ],
+)
+def test_errors_of_workers_come_to_the_program(how: str, kind: Any, text: str) -> None:
+    loader = DataLoader(Failing(how), 2, num_workers=2, collate_fn=list)
+    passes = iter(loader)
+    assert [next(passes), next(passes)] == [[0, 1], [2, 3]]
+    with pytest.raises(kind, match=text):
+        next(passes)
+    assert next(passes) == [6, 7]  # the others go on
+    del passes
+    assert nobody_left()
+
+
+def test_a_worker_that_dies_is_missed() -> None:
+    passes = iter(DataLoader(Failing("die"), 2, num_workers=2))
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly"):
+        list(passes)
+    del passes
+    assert nobody_left()
+
+
+def test_timeout() -> None:
+    loader = DataLoader(Failing("sleep"), 2, num_workers=1, timeout=0.3)
+    passes = iter(loader)
+    with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.3 seconds"):
+        list(passes)
+    for process in passes._processes:
+        process.kill()
+    del passes
+    assert nobody_left()
+
+
+def test_a_pass_given_up_leaves_no_workers() -> None:
+    passes = iter(DataLoader(Squares(), 1, num_workers=2))
+    next(passes)
+    del passes
+    assert nobody_left()
+
+
+class Large(Dataset[Any]):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        return {
+            "x": torch.full((300, 300), float(index)), "b": torch.tensor([index]).bfloat16(), "e": torch.empty(0, 2),
+            "t": torch.arange(6).view(2, 3).t(), "n": np.full(3, index),
+        }  # fmt: skip
+
+
+def test_large_batches_come_whole_and_may_be_written_to() -> None:
+    for index, batch in enumerate(DataLoader(Large(), None, num_workers=2)):
+        assert batch["x"].shape == (300, 300) and batch["x"].sum().item() == 90000 * index
+        batch["x"].add_(1)
+        assert batch["b"].dtype == torch.bfloat16 and batch["b"].item() == index
+        assert batch["e"].shape == (0, 2) and batch["t"].tolist() == [[0, 3], [1, 4], [2, 5]]
+        assert batch["n"].tolist() == [index] * 3
+
+
+def test_out_of_order() -> None:
+    class Slow(Squares):
+        def __getitem__(self, index: int) -> int:
+            if index == 0:
+                time.sleep(0.5)
+            return index
+
+    found = [each.item() for each in DataLoader(Slow(), 1, num_workers=2, in_order=False)]
+    assert sorted(found) == list(range(12)) and found[0] != 0
+
+
+def test_worker_init_fn_and_info() -> None:
+    class Told(IterableDataset[Any]):
+        def __iter__(self) -> Any:
+            info = get_worker_info()
+            assert info is not None
+            yield info.id, info.num_workers, info.seed - info.id, self.mark  # type: ignore[attr-defined]
+
+    def mark(id: int) -> None:
+        info = get_worker_info()
+        assert info is not None
+        info.dataset.mark = 10 + id
+
+    found = list(DataLoader(Told(), None, num_workers=2, worker_init_fn=mark))
+    assert [(each[0], each[1], each[3]) for each in found] == [(0, 2, 10), (1, 2, 11)]
+    assert found[0][2] == found[1][2] and get_worker_info() is None
+
+
+def test_loading_goes_ahead_of_the_program() -> None:
+    class Slow(Squares):
+        def __getitem__(self, index: int) -> int:
+            time.sleep(0.02)
+            return index
+
+    passes = iter(DataLoader(Slow(), 2, num_workers=1, prefetch_factor=3))
+    next(passes)
+    time.sleep(0.5)
+    start = time.perf_counter()
+    next(passes), next(passes)
+    assert time.perf_counter() - start < 0.05
+
+
+def test_a_pass_can_not_be_pickled() -> None:
+    with pytest.raises(NotImplementedError, match="_SingleProcessDataLoaderIter"):
+        pickle.dumps(iter(DataLoader(Squares())))
+
+
+def test_attributes_that_stay() -> None:
+    with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
+        DataLoader(Squares()).batch_size = 3

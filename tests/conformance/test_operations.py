@@ -1,0 +1,99 @@
+"""Every operation of the table, on every sample: values and derivatives against PyTorch and against mathematics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.dispatch.declare import OPS
+from tests.conformance.sample_comparison import golden, judged, leaves
+from tests.conformance.sample_derivatives import weighted_sum
+from tests.conformance.samples import FAMILIES, Sample, samples
+
+
+def every() -> list[Any]:
+    found = []
+    for family in FAMILIES:
+        seen: dict[str, int] = {}
+        for sample in samples(family):
+            seen[sample.op] = seen.get(sample.op, 0) + 1
+            found.append(pytest.param(family, sample, id=f"{sample.op}-{seen[sample.op]}"))
+    return found
+
+
+SAMPLES = every()
+SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
+
+
+@pytest.mark.parametrize(("family", "sample"), SAMPLES)
+def test_agrees_with_torch(family: str, sample: Sample) -> None:
+    found = judged(family, sample)
+    assert found, "no golden values"
+    assert not {aspect: difference for aspect, difference in found.items() if difference}
+
+
+@pytest.mark.parametrize(("family", "sample"), SMOOTH)
+def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample) -> None:
+    if {"error", "refused"} & golden(family)[sample.expression].keys() and not sample.beyond:
+        pytest.skip("PyTorch refuses this call; that it does is tested above")
+    if sample.named:
+        pytest.skip("what is called the gradient is not the derivative; it is compared with PyTorch's above")
+    arrays = sample.arrays()
+    names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
+    rng = numpy.random.default_rng(0)
+    step = {name: _direction(rng, arrays[name]) for name in names}
+
+    def along(order: int, distance: float) -> Any:
+        """The weighted sum (order 0), or its slope in the direction (order 1), a distance away from the inputs."""
+        tensors = {
+            name: torch.tensor(array + distance * step[name] if name in step else array)
+            for name, array in arrays.items()
+        }
+        for name in names:
+            tensors[name].requires_grad_()
+        total = weighted_sum(torch, sample.evaluate(torch, tensors))
+        if order == 0:
+            return total.item()
+        wanted = [tensors[name] for name in names]
+        found = torch.autograd.grad(total, wanted, create_graph=order > 1, allow_unused=True)
+        slope = _slope(found, [step[name] for name in names])
+        if order == 1:
+            return float(getattr(slope, "detach", lambda: slope)())
+        if not getattr(slope, "requires_grad", False):
+            return 0.0
+        again = torch.autograd.grad(slope, wanted, allow_unused=True)
+        return float(_slope(again, [step[name] for name in names]))
+
+    if not names or not hasattr(weighted_sum(torch, sample.evaluate(torch, leaves(sample))), "grad_fn"):
+        return
+    for order in (1, 2) if sample.second else (1,):
+        expected = (along(order - 1, 1e-5) - along(order - 1, -1e-5)) / 2e-5
+        assert along(order, 0.0) == pytest.approx(expected, rel=1e-5, abs=1e-6), f"order {order}"
+
+
+def _direction(rng: numpy.random.Generator, array: numpy.ndarray) -> numpy.ndarray:
+    step = rng.standard_normal(array.shape)
+    return step + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else step
+
+
+def _slope(grads: Any, steps: list[numpy.ndarray]) -> Any:
+    total: Any = 0.0
+    for grad, step in zip(grads, steps, strict=True):
+        if grad is not None:
+            # For complex numbers the slope is the real part of <grad, step>.
+            product = grad * torch.tensor(numpy.conj(step))
+            total = total + torch.real(product).sum() if grad.is_complex() else total + product.sum()
+    return total
+
+
+def test_every_operation_with_a_derivative_has_samples() -> None:
+    sampled = {each.values[1].op for each in SAMPLES}
+    text = "\n".join(each.values[1].expression for each in SAMPLES)
+    missing = [
+        name for name, op in OPS.items()
+        if op.has_rules and name in torch.__dict__ and name not in sampled and f"{name}(" not in text
+    ]  # fmt: skip
+    assert not missing

@@ -1,0 +1,179 @@
+"""PyTorch's public names: what is missing is listed and gets less, what is left out on purpose says so."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from types import ModuleType
+
+import pytest
+
+from retrograd.compat import unsupported
+from retrograd.compat.missing_names import PAGE
+from tests.conformance import name_families as families
+from tests.conformance.name_families import asked, below_torch, ours, recorded
+
+LEFT_OUT = [
+    (place, name, why)
+    for place, names in recorded().items()
+    for name in names
+    if (why := unsupported.reason(below_torch(place, name)))
+]
+
+
+def test_no_name_is_lost() -> None:
+    missing = families.missing()
+    print(f"{len(missing)} of {len(asked())} names are missing:", *missing, sep="\n")
+    allowed = families.allowed_missing()
+    lost = [name for name in missing if name not in allowed]
+    assert not lost, "these names of PyTorch's were there, or are asked for anew (tests/conformance/missing_names.txt)"
+    come = [name for name in allowed if name not in missing]
+    if come:
+        print(
+            "To be struck off tests/conformance/missing_names.txt (python3 scripts/coverage.py --write):",
+            *come,
+            sep="\n",
+        )
+
+
+def test_the_list_of_missing_names_is_one_of_names_asked_for() -> None:
+    allowed = families.allowed_missing()
+    assert len(set(allowed)) == len(allowed)
+    assert set(allowed) <= {f"{place}.{name}" for place, name in asked()}
+
+
+@pytest.mark.parametrize("place", recorded())
+def test_names_left_out_on_purpose_say_so(place: str) -> None:
+    found = ours(place)
+    for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
+        with pytest.raises(AttributeError, match="has no attribute") as caught:
+            getattr(found, name)
+        assert f"{name!r} (left out of retrograd on purpose: {why}; see {PAGE})" in str(caught.value)
+
+
+def test_every_reason_has_names() -> None:
+    # Modules and underscored names are not recorded.
+    of_modules = {"named tensors", "downloads", "private names"}
+    assert {why for _, _, why in LEFT_OUT} | of_modules == unsupported.LEFT_OUT.keys()
+
+
+def test_a_tensor_left_out_is_answered_for_by_the_class_and_by_its_tensors() -> None:
+    x = ours("torch").ones(2)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'coalesce' \(left out"):
+        x.coalesce()
+    with pytest.raises(AttributeError, match=r"^type object 'Tensor' has no attribute 'coalesce' \(left out"):
+        type(x).coalesce
+    assert "sum" in dir(x) and "coalesce" not in dir(x)
+    assert not hasattr(x, "coalesce") and getattr(x, "values", 3) == 3
+    x.name = "a name of the program's own"
+    assert x.name == "a name of the program's own" and "name" in dir(x)
+
+
+def test_families_name_what_there_is_and_once() -> None:
+    listed = Counter(name for names in families.OPERATIONS.values() for name in names.split())
+    assert [name for name, times in listed.items() if times > 1] == []
+    known = {families.operation(name) for place in ("torch", "torch.Tensor") for name in recorded()[place]}
+    # What only samples call by these names: operators, x[i], and ways to make tensors.
+    extra = {"operator", "getitem", "setitem", "make", "from"}
+    assert {name for name in listed if not name.startswith("__")} - known == extra
+    assert set(families.OPERATIONS) | set(families.PLACES.values()) | {families.THE_REST} == set(families.FAMILIES)
+
+
+#: What PyTorch has and does not name, what it has not (a setting of ours), and the old types of complex numbers.
+OURS = {
+    "SavedTensor",
+    "is_multithreading_enabled",
+    "AccumulateGrad",
+    "set_retain_grad_last",
+    "draw",
+    "empty_cache",
+    "explain",
+    "memory",
+    "tracing",
+    "watch_leaks",
+    "ComplexFloatTensor",
+    "AcceleratorError",
+    "OutOfMemoryError",
+    "default_generators",
+    "has_half",
+    "has_magma",
+    "matmul",
+    "Final",
+    "ComplexDoubleTensor",
+}
+
+
+@pytest.mark.parametrize("place", recorded())
+def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
+    module = ours(place)
+    shown = {name for name in dir(module) if not name.startswith("_")} if module is not None else set()
+    parts = {
+        name for name in shown if f"{place}.{name}" in recorded() or isinstance(getattr(module, name, 0), ModuleType)
+    }
+    unknown = shown - parts - set(recorded()[place]) - OURS
+    assert {name for name in unknown if unsupported.reason(below_torch(place, name)) is None} == set()
+    assert not parts & {
+        "compat",
+        "core",
+        "dispatch",
+        "inspection",
+        "kernels",
+        "operations",
+        "cli",
+        "runner",
+        "runtime",
+        "import_hook",
+    }
+
+
+def test_star_imports_functions_and_not_modules() -> None:
+    given: dict[str, object] = {}
+    exec("from retrograd import *", given)
+    assert {"add", "Tensor", "float32", "pi"} <= given.keys()
+    assert not {name for name, value in given.items() if isinstance(value, ModuleType)}
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "words"),
+    [
+        (
+            "import retrograd.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrograd; see ",
+        ),
+        (
+            "import retrograd.nn.nowhere",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nn.nowhere' (not in retrograd; ",
+        ),
+        (
+            "from retrograd.nowhere import x",
+            ModuleNotFoundError,
+            "No module named 'retrograd.nowhere' (not in retrogra",
+        ),
+        ("import retrograd.fx", ModuleNotFoundError, "No module named 'retrograd.fx' (left out of retrograd on purp"),
+        ("from retrograd import nowhere", ImportError, "cannot import name 'nowhere' from 'torch' (not in retrograd; "),
+        (
+            "retrograd.autograd.graph.nowhere",
+            AttributeError,
+            "module 'torch.autograd.graph' has no attribute 'nowhere' (",
+        ),
+        (
+            "retrograd.autograd.function.nowhere",
+            AttributeError,
+            "module 'torch.autograd.function' has no attribute 'no",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_without_the_import_hook_too(program: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        exec(program, {"retrograd": ours("torch")})
+    assert type(caught.value) is kind and str(caught.value).startswith(words)
+    assert importlib.util.find_spec("retrograd.nowhere") is None  # to ask is no mistake
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ImportError, match=r"cannot import name 'Lineer' .*\. Did you mean: 'Linear'\?$"):
+        exec("from retrograd.nn import Lineer")
+    with pytest.raises(AttributeError, match=r"has no attribute 'zeross' .*\. Did you mean: 'zeros'\?$"):
+        ours("torch").zeross  # type: ignore[attr-defined]

@@ -1,0 +1,281 @@
+"""``__torch_function__`` and ``torch.overrides``: what is handed over, and that it costs nothing where nobody asks.
+
+What programs do with it is told by the stories (``stories/overrides.py``).
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.core import torch_function
+from retrograd.dispatch import torch_function_overrides
+from retrograd.dispatch.promotion import PLAIN
+from tests.conformance.torch_function_cases import handed, reached, recorded
+
+PLACES = sorted({name.rpartition(".")[0] for name in recorded()} - {"Tensor.__cuda_array_interface__"})
+#: What is handed over otherwise: NumPy's protocol is not; a part of it asks before the whole when nobody was known before.
+OTHERWISE = {"Tensor.__array_wrap__", "split", "split_copy"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
+    wrong = []
+    for name, (arguments, expected) in recorded().items():
+        if name.rpartition(".")[0] != place or name in OTHERWISE or reached(torch, name) is None:
+            continue
+        of_class = name.startswith("Tensor.")
+        for known in (True,) if of_class else (False, True):  # the first that asks, and others
+            if not known:
+                torch_function.forget()
+            found = handed(torch, name, arguments, of_class)
+            if json.loads(json.dumps(found)) != expected:
+                wrong.append((name, arguments, known, found, expected))
+    assert wrong == []
+
+
+def test_python_functions_take_what_they_hand_over() -> None:
+    for each in torch_function_overrides.every().values():
+        if each.hand is None:
+            continue
+        needed = [one for one in inspect.signature(each.hand).parameters.values() if one.default is one.empty]
+        args, kwargs = each.hand(*[object() for one in needed if one.kind is one.POSITIONAL_OR_KEYWORD])
+        inspect.signature(each.function).bind(*args, **kwargs)
+
+
+def codes() -> list[Any]:
+    """The code of functions of every kind."""
+    functions = torch.exp, torch.sum, torch.cat, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__pow__
+    more = (
+        torch.nn.functional.relu,
+        torch.linalg.inv,
+        torch.Tensor.shape.fget,
+        torch.Tensor.__len__,
+        torch.zeros,
+        torch.fft.fft,
+    )
+    return [each.__code__ for each in (*functions, *more)]
+
+
+def use(at: Any = torch) -> list[Any]:
+    x = at.ones(2)
+    return [
+        at.exp(x),
+        at.sum(x),
+        at.cat([x]),
+        x.add(1),
+        x + 1,
+        x**2,
+        at.nn.functional.relu(x),
+        x.shape,
+        len(x),
+        at.zeros(1),
+    ]
+
+
+def test_nobody_looks_while_nobody_asks() -> None:
+    use()
+    before = codes()
+    torch.nn.Parameter(torch.ones(1)), torch.nn.Buffer(torch.ones(1))
+    type("Own", (torch.nn.Parameter,), {})
+    with torch.no_grad(), torch.device("cpu"):
+        pass
+    assert codes() == before
+
+
+def test_who_asks_is_looked_for_until_the_last_mode_ends() -> None:
+    use()
+    before = codes()
+    with torch.overrides.BaseTorchFunctionMode(), torch.overrides.BaseTorchFunctionMode():
+        assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+        use()
+    assert codes() == before
+    type("Own", (torch.Tensor,), {})
+    with torch.overrides.BaseTorchFunctionMode():
+        pass
+    assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+
+
+def test_code_that_is_written_meanwhile_stays() -> None:
+    torch.add(torch.ones(1), 1)
+    program = """if True:
+        import retrograd as torch
+        with torch.overrides.BaseTorchFunctionMode():
+            first = torch.tanh(torch.ones(2)), torch.ones(2).sum(0), torch.nn.functional.softplus(torch.ones(1))
+            torch.clamp(torch.ones(1), min=2)
+        for name in ("tanh", "sum", "clamp"):
+            assert getattr(torch, name).__code__.co_filename != "<looking for overrides>"
+        assert torch.tanh.op.source
+        assert torch.allclose(torch.tanh(torch.ones(2)), first[0]) and torch.clamp(torch.ones(1), min=2) == 2
+        with torch.overrides.BaseTorchFunctionMode():
+            torch.tanh(torch.ones(1)), torch.sigmoid(torch.ones(1))
+        assert torch.sigmoid(torch.zeros(1)) == 0.5 and torch.tanh(torch.zeros(1)) == 0
+    """
+    exec(program, {})
+
+
+def test_modules_that_are_loaded_later_look_too() -> None:
+    program = """if True:
+        import sys
+        import retrograd as torch
+        class My(torch.Tensor): pass
+        assert "retrograd.fft" not in sys.modules and "retrograd.nn" not in sys.modules
+        x = My([1.0, 2.0])
+        made = x + 1, torch.fft.fft(x), torch.nn.functional.relu(x), torch.linalg.norm(x), torch.special.erf(x)
+        assert [type(each) for each in made] == [My] * 5
+        with torch.overrides.BaseTorchFunctionMode():
+            assert torch.nn.functional.relu.__code__.co_filename == "<looking for overrides>"
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:
+    for _ in range(torch_function.OFTEN + 1):
+        with torch.overrides.BaseTorchFunctionMode():
+            pass
+    assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+    torch_function.forget()
+    assert "<looking for overrides>" not in {code.co_filename for code in codes()}
+
+
+def test_signatures_and_help_are_the_same_while_functions_look() -> None:
+    functions = (
+        torch.add,
+        torch.sum,
+        torch.Tensor.size,
+        torch.Tensor.__len__,
+        torch.nn.functional.relu,
+        torch.Tensor.expand,
+    )
+    before = [str(inspect.signature(each)) for each in functions], [each.__doc__ for each in functions]
+    type("Own", (torch.Tensor,), {})
+    assert ([str(inspect.signature(each)) for each in functions], [each.__doc__ for each in functions]) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.exp('a')",
+        "torch.add(torch.ones(1), other='a')",
+        "torch.sum(torch.ones(1), dim='a')",
+        "torch.zeros(2, dtype=3)",
+        "torch.ones(1).add(1, alpha='a')",
+        "torch.ones(2).view(3)",
+        "torch.cat([torch.ones(1), 1])",
+        "torch.nn.functional.linear(1, 2)",
+        "torch.ones(2) + torch.ones(3)",
+        "torch.ones(1).size(4)",
+    ],
+)
+def test_errors_are_the_same_while_functions_look(call: str) -> None:
+    def said() -> tuple[type, str, list[str]]:
+        with pytest.raises(Exception) as caught:
+            eval(call, {"torch": torch})
+        frames = [each.name for each in caught.traceback if "<" in str(each.path)]
+        return caught.type, str(caught.value), frames[:1]
+
+    before = said()
+    type("Own", (torch.Tensor,), {})
+    assert said()[:2] == before[:2]
+
+
+def test_a_call_that_does_not_fit_shows_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RETROGRAD_TRACEBACK")
+    type("Own", (torch.Tensor,), {})
+    for call in (lambda: torch.exp("a"), lambda: torch.ones(2) + torch.ones(3), lambda: torch.ones(2).view(3)):
+        with pytest.raises((TypeError, RuntimeError)) as caught:
+            call()
+        below = [each for each in caught.traceback if each.frame.f_globals.get("__retrograd__")]
+        assert len(below) == 1
+
+
+def test_operations_take_tensors_of_a_class_as_they_take_others() -> None:
+    """By written code: nothing but the subclass's own handler costs more."""
+    own = type("Own", (torch.Tensor,), {})
+    assert own in PLAIN
+    called = []
+    x = own([1.0, 2.0])
+    with torch._C.DisableTorchFunctionSubclass():
+        torch.exp(x)
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            torch.exp(x)
+        finally:
+            sys.setprofile(None)
+    assert "apply" not in called
+
+
+def test_modes_belong_to_threads() -> None:
+    seen: list[str] = []
+
+    class Log(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    def work(ready: threading.Barrier, log: bool) -> None:
+        for _ in range(50):
+            if log:
+                with Log():
+                    ready.wait()
+                    torch.exp(torch.ones(1))
+            else:
+                ready.wait()
+                torch.sin(torch.ones(1))
+
+    ready = threading.Barrier(2, timeout=60)
+    threads = [threading.Thread(target=work, args=(ready, log)) for log in (True, False)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert set(seen) == {"ones", "exp"} and len(seen) == 100
+
+
+def test_functions_of_both_places_are_one() -> None:
+    for name in torch.nn.functional.SHARED:
+        assert getattr(torch, name) is getattr(torch.nn.functional, name)
+
+
+def test_a_transformation_of_a_class_that_asks() -> None:
+    own = type("Own", (torch.Tensor,), {})
+    x = own([1.0, 2.0])
+    assert torch.func.grad(lambda t: (t * t).sum())(x).tolist() == [2.0, 4.0]
+    assert torch.func.vmap(lambda t: t * 2)(x).tolist() == [2.0, 4.0]
+    assert torch.func.jvp(torch.sin, (x,), (torch.ones(2),))[1].tolist() == x.cos().tolist()
+
+
+def test_a_class_can_be_copied_deeply() -> None:
+    """PyTorch refuses that unless ``new_empty`` gives an instance of the class, which it does not by default."""
+    x = type("Own", (torch.Tensor,), {})([1.0, 2.0])
+    x.note = ["kept"]
+    y = copy.deepcopy(x)
+    assert type(y) is type(x) and y.note == ["kept"] and y.note is not x.note and y.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("make", [lambda: torch.ones(2) * 2, lambda: torch.ones(2, dtype=torch.int64)])
+def test_what_is_made_of_a_class_shares_memory(make: Callable[[], Any]) -> None:
+    own, x = type("Own", (torch.Tensor,), {}), make()
+    for y in (x.as_subclass(own), torch.Tensor._make_subclass(own, x)):
+        y.zero_()
+        assert type(y) is own and not x.any()
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+        torch.Tensor._make_subclass(own, torch.ones(2, dtype=torch.int64), True)
+
+
+def test_warnings_point_to_the_users_line() -> None:
+    own = type("Own", (torch.Tensor,), {})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.tensor(own([1.0]).requires_grad_()), (own([1.0]).requires_grad_() * 2).grad
+    assert {each.filename for each in caught} == {__file__}

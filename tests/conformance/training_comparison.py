@@ -1,0 +1,88 @@
+"""Layers, training runs and schedules of learning rates, compared with what is recorded of PyTorch.
+
+For their tests, and for ``scripts/coverage.py``, which counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy
+
+import retrograd as torch
+from tests.conformance import lr_scheduler_cases, optimizer_cases
+from tests.conformance.golden import load
+from tests.conformance.layer_cases import LAYERS, Layer, played
+
+
+@cache
+def recorded(name: str) -> dict[str, Any]:
+    """What a file of ``golden`` holds."""
+    return load(name)
+
+
+def assert_close(got: Any, expected: Any, where: str, rel: float = 1e-8) -> None:
+    """Compare what JSON holds: all floats to a relative difference, everything else exactly."""
+    if isinstance(expected, dict):
+        assert list(got) == list(expected), where
+        for key in expected:
+            assert_close(got[key], expected[key], f"{where}.{key}", rel)
+    elif isinstance(expected, list):
+        assert len(got) == len(expected), where
+        for index, pair in enumerate(zip(got, expected, strict=True)):
+            assert_close(*pair, f"{where}[{index}]", rel)
+    elif isinstance(expected, float):
+        assert math.isclose(got, expected, rel_tol=rel, abs_tol=rel / 100), where
+    else:
+        assert got == expected, where
+
+
+def assert_same_digests(found: Any, expected: Any, what: str) -> None:
+    """Compare digests of tensors: shapes exactly, numbers as closely as float32 allows."""
+    assert len(found) == len(expected), what
+    for place, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        assert (ours is None) == (theirs is None), f"{what} {place}: {ours} {theirs}"
+        if ours is not None:
+            assert ours[0] == theirs[0], f"{what} {place}: shape"
+            numpy.testing.assert_allclose(ours[1], theirs[1], rtol=3e-4, atol=1e-4, err_msg=f"{what} {place}")
+
+
+def check_layer(layer: Layer) -> None:
+    """A layer's text, class, attributes, nodes, first weights, results, gradients and running statistics."""
+    expected = recorded("layers")["layers"][f"{layer.expression} {layer.call}"]
+    found = played(torch, layer)
+    for what in ("text", "place", "kept", "class", "names", "nodes"):
+        assert found[what] == expected[what], what
+    for what in ("state", "training", "gradients", "evaluation"):
+        assert_same_digests(found[what], expected[what], what)
+
+
+def check_optimiser(call: str) -> None:
+    """Losses, parameters and state of a hundred steps."""
+    rel = 0.01 if call.startswith("Muon") else 1e-8  # it calculates in bfloat16
+    assert_close(
+        json.loads(json.dumps(optimizer_cases.trained(torch, call))), recorded("optim")["runs"][call], call, rel
+    )
+
+
+def check_schedule(call: str) -> None:
+    """Rates, groups and state over 22 epochs."""
+    got = json.loads(json.dumps(lr_scheduler_cases.followed(torch, call)))
+    assert_close(got, recorded("lr_schedulers")["runs"][call], call)
+
+
+def runs() -> Iterator[tuple[str, str, str, Callable[[], None]]]:
+    """Everything compared: its kind, its class, how it is made, and the comparison, which raises AssertionError."""
+    for layer in LAYERS:
+        name = layer.expression.removeprefix("nn.").partition("(")[0].partition(".")[0]
+        yield "nn", name, f"{layer.expression} {layer.call}", lambda layer=layer: check_layer(layer)
+    for kind, calls, check in (
+        ("optim", optimizer_cases.OPTIMISERS, check_optimiser),
+        ("optim.lr_scheduler", (*lr_scheduler_cases.SCHEDULES, *lr_scheduler_cases.LED), check_schedule),
+    ):
+        for call in calls:
+            yield kind, call.partition("(")[0], call, lambda call=call, check=check: check(call)
