@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from tests import ROOT
-from tests.shortened import arguments, without_times
+from tests.fuzz.view_programs.example_output import arguments, without_times
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = ROOT / "examples"

@@ -1,4 +1,4 @@
-"""Record what the programs of ``tests/usual`` print under PyTorch: ``python -m tests.conformance.golden.record_typical_programs`` (needs it)."""
+"""Record what the programs of ``tests/programs/typical`` print under PyTorch: ``python -m tests.conformance.golden.record_typical_programs`` (needs it)."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 
 if __name__ == "__main__":
     target = HERE / "typical_programs.json"
-    command = [sys.executable, "-X", "utf8", str(ROOT / "tests" / "usual")]
+    command = [sys.executable, "-X", "utf8", str(ROOT / "tests/programs/typical")]
     target.write_text(
         subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout, encoding="utf-8"
     )

@@ -1,7 +1,7 @@
 """The examples print under ``retrograd run`` what they printed under PyTorch (``golden/examples.json``).
 
 Words and layout are compared exactly, numbers to within what a different order of summing may change. Examples that train
-are run for a few steps (``shortened.py``).
+are run for a few steps (``example_output.py``).
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 import retrograd
 from tests import ROOT
 from tests.conformance.golden import load
-from tests.shortened import SHORT, arguments, assert_printed_alike, without_times
+from tests.programs.example_output import SHORT, arguments, assert_printed_alike, without_times
 
 EXAMPLES = ROOT / "examples"
 RECORDED: dict[str, str] = load("examples")["printed"]

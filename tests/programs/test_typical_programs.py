@@ -1,4 +1,4 @@
-"""Programs as people write them print under ``retrograd run`` what they printed under PyTorch (``golden/usual.json``)."""
+"""Programs as people write them print under ``retrograd run`` what they printed under PyTorch (``golden/typical_programs.json``)."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 import retrograd
 from tests.conformance.golden import load
-from tests.shortened import assert_printed_alike
+from tests.programs.example_output import assert_printed_alike
 
 HERE = Path(__file__).parent
 RECORDED: dict[str, str] = load("typical_programs")
@@ -23,7 +23,7 @@ def printed() -> dict[str, str]:
     source = str(Path(retrograd.__file__).parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-m", "retrograd", "run", str(HERE / "usual" / "__main__.py")],
+        [sys.executable, "-m", "retrograd", "run", str(HERE / "typical" / "__main__.py")],
         env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}, capture_output=True, encoding="utf-8",
         timeout=300,
     )  # fmt: skip
@@ -32,7 +32,7 @@ def printed() -> dict[str, str]:
 
 
 def test_every_program_is_recorded() -> None:
-    assert sorted(RECORDED) == sorted(path.stem for path in (HERE / "usual").glob("[!_]*.py"))
+    assert sorted(RECORDED) == sorted(path.stem for path in (HERE / "typical").glob("[!_]*.py"))
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
