@@ -1,6 +1,6 @@
 """``__torch_function__`` and ``torch.overrides``: what is handed over, and that it costs nothing where nobody asks.
 
-What programs do with it is told by the stories (``stories/overrides.py``).
+What programs do with it is told by the scenarios (``scenarios/torch_function.py``).
 """
 
 from __future__ import annotations

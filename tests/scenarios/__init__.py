@@ -1,6 +1,6 @@
-"""Stories: small programs about hooks, checkpoints and checks, whose course is recorded from PyTorch and compared.
+"""Scenarios: small programs about hooks, checkpoints and checks, whose course is recorded from PyTorch and compared.
 
-A story is a function ``story(torch, log)``. What it returns, what it has put into ``log`` (hooks write down what they are
+A scenario is a function ``scenario(torch, log)``. What it returns, what it has put into ``log`` (hooks write down what they are
 given), what it warns of and what it raises is its course. Each module beside this one is a family.
 """
 
@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-Story = Callable[[Any, "Log"], Any]
-FAMILIES = tuple(sorted(each.name for each in pkgutil.iter_modules(__path__)))
+Scenario = Callable[[Any, "Log"], Any]
+FAMILIES = tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("test_")))
 
 #: Where PyTorch's advice begins, which is not its word for what happened.
 ADVICE = re.compile(
@@ -50,13 +50,13 @@ def shown(value: Any) -> Any:
     return value if isinstance(value, (int, str, bool, type(None))) else type(value).__name__
 
 
-def course(torch: Any, story: Story) -> dict[str, Any]:
-    """What a story returns, logs, warns of and raises."""
+def course(torch: Any, scenario: Scenario) -> dict[str, Any]:
+    """What a scenario returns, logs, warns of and raises."""
     log, found = Log(), {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found["result"] = shown(story(torch, log))
+            found["result"] = shown(scenario(torch, log))
         except Exception as error:
             found["error"] = [type(error).__name__, ADVICE.sub("", str(error))]
     said = [str(each.message) for each in caught if not issubclass(each.category, RuntimeWarning)]
@@ -67,11 +67,11 @@ def course(torch: Any, story: Story) -> dict[str, Any]:
     return found
 
 
-def stories(family: str) -> dict[str, Story]:
-    """The stories of a family by name."""
+def scenarios(family: str) -> dict[str, Scenario]:
+    """The scenarios of a family by name."""
     module = importlib.import_module(f"{__name__}.{family}")
     found = {name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__}
     plain = {
         name: each for name, each in found.items() if callable(each) and name[0] != "_" and not isinstance(each, type)
     }
-    return {**plain, **getattr(module, "STORIES", {})}
+    return {**plain, **getattr(module, "SCENARIOS", {})}

@@ -202,14 +202,14 @@ _SECOND["forward over reverse"] = (lambda t: (lambda x: x.sin() * x, _leaf(t, 1.
 
 
 def _told(check: str, make: Any, options: dict[str, Any]) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         torch.manual_seed(0)
         return getattr(torch.autograd, check)(*make(torch), **options)
 
-    return story
+    return scenario
 
 
-STORIES = {
+SCENARIOS = {
     f"{prefix}{name}{', fast' * fast}": _told(check, make, {**options, "fast_mode": fast})
     for check, prefix, cases in (
         ("gradcheck", "", _CHECKS),
@@ -226,4 +226,4 @@ for _name, _check, _options in (
     ("second: no mode", "gradgradcheck", {"check_rev_over_rev": False}),
     ("second: undefined without backward", "gradgradcheck", {"check_rev_over_rev": False, "check_fwd_over_rev": True}),
 ):  # fmt: skip
-    STORIES[_name] = _told(_check, _CHECKS["right"][0], _options)
+    SCENARIOS[_name] = _told(_check, _CHECKS["right"][0], _options)

@@ -85,7 +85,7 @@ def _context(torch: Any, draw: random.Random, log: Any) -> Any:
 
 
 def _program(seed: int) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         draw = random.Random(seed)
         leaves = [
             torch.tensor([[draw.uniform(-1, 1) for _ in range(2)] for _ in range(2)], dtype=torch.float64)
@@ -129,7 +129,7 @@ def _program(seed: int) -> Any:
         total.backward(retain_graph=draw.random() < 0.3)
         return [each.grad for each in leaves[:2]], [each.grad for each in several if each.retains_grad]
 
-    return story
+    return scenario
 
 
-STORIES = {f"program {seed}": _program(seed) for seed in range(COUNT)}
+SCENARIOS = {f"program {seed}": _program(seed) for seed in range(COUNT)}

@@ -10,13 +10,13 @@ def _leaf(torch: Any, *values: float) -> Any:
 
 
 def _detecting(program: Any, **options: Any) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         x = _leaf(torch, 0.0, 1.0)
         with torch.autograd.detect_anomaly(**options):
             program(torch, x).sum().backward()
         return x.grad
 
-    return story
+    return scenario
 
 
 class _Failing:
@@ -41,7 +41,7 @@ def _overwritten(torch: Any, x: Any) -> Any:
     return y
 
 
-STORIES = {
+SCENARIOS = {
     "nothing wrong": _detecting(lambda torch, x: x.exp()),
     "nan": _detecting(lambda torch, x: x.sqrt() * 0),
     "nan of the second operand": _detecting(lambda torch, x: (torch.zeros(2) / x) * 0),
@@ -126,17 +126,17 @@ def threads(torch, log):
 
 
 def _batched(outputs: Any, given: Any, **options: Any) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         x, unused = _leaf(torch, 1.0, 2.0), _leaf(torch, 1.0)
         inputs = (x, unused) if options.get("unused") else x
         kept = {name: value for name, value in options.items() if name != "unused"}
         return torch.autograd.grad(outputs(x), inputs, given(torch), is_grads_batched=True, **kept)
 
-    return story
+    return scenario
 
 
 _SQUARE, _TWO = (lambda x: x**2), (lambda x: (x**2, x * 2))
-STORIES |= {
+SCENARIOS |= {
     "batch: three": _batched(_SQUARE, lambda torch: torch.arange(6.0).view(3, 2)),
     "batch: of two": _batched(_TWO, lambda torch: (torch.ones(3, 2), torch.arange(6.0).view(3, 2))),
     "batch: recorded": _batched(lambda x: x.sin(), lambda torch: torch.ones(3, 2), allow_unused=True),

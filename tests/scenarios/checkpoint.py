@@ -14,15 +14,15 @@ def _function(x: Any, y: Any = None) -> Any:
     return z if y is None else z * y
 
 
-def _both(name: str, story: Any) -> dict[str, Any]:
-    """A story for each of the two kinds of checkpoints."""
+def _both(name: str, scenario: Any) -> dict[str, Any]:
+    """A scenario for each of the two kinds of checkpoints."""
 
     def told(reentrant: bool) -> Any:
         def run(torch: Any, log: Any) -> Any:
             def checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
                 return torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=reentrant, **kwargs)
 
-            return story(torch, log, checkpoint)
+            return scenario(torch, log, checkpoint)
 
         return run
 
@@ -162,16 +162,16 @@ def _unknown_argument(torch, log, checkpoint):
     checkpoint(lambda t: t, _leaf(torch), something=1)
 
 
-STORIES: dict[str, Any] = {}
+SCENARIOS: dict[str, Any] = {}
 for _each in (
     _counted, _grad, _with_inputs, _without_gradients, _two_arguments, _a_named_argument, _drawn, _drawn_anew, _nested,
     _nested_thrice, _retained, _freed, _second_derivative, _several_results, _detached, _input_modified, _raises,
 ):  # fmt: skip
-    STORIES |= _both(_each.__name__.strip("_"), _each)
+    SCENARIOS |= _both(_each.__name__.strip("_"), _each)
 
 
 def _in_segments(segments: int) -> Any:
-    def story(torch: Any, log: Any, checkpoint: Any) -> Any:
+    def scenario(torch: Any, log: Any, checkpoint: Any) -> Any:
         x = _leaf(torch, 0.1, 0.2)
         steps = [torch.sin, torch.exp, torch.cos, torch.sin, torch.cos]
         reentrant = checkpoint(lambda t: t * 1, x).grad_fn.name() == "CheckpointFunctionBackward"
@@ -179,11 +179,11 @@ def _in_segments(segments: int) -> Any:
         y.sum().backward()
         return y, x.grad
 
-    return story
+    return scenario
 
 
 for _count in (1, 2, 3, 5):
-    STORIES |= _both(f"{_count} segments", _in_segments(_count))
+    SCENARIOS |= _both(f"{_count} segments", _in_segments(_count))
 
 
 # --- Without reentrance only ----------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _checkpoint(torch: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 def _changing(first: Any, second: Any, **options: Any) -> Any:
     """A function that does something else when it runs for the second time."""
 
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         runs: list[int] = []
 
         def function(x: Any) -> Any:
@@ -207,12 +207,12 @@ def _changing(first: Any, second: Any, **options: Any) -> Any:
         _checkpoint(torch, function, x, **options).sum().backward()
         return x.grad
 
-    return story
+    return scenario
 
 
 _LONG, _SHORT = (lambda x: x.sin().cos().exp().sum()), (lambda x: x.sin().cos().sum())
 _PART = lambda x: x[:1].sin().sum()
-STORIES |= {
+SCENARIOS |= {
     "saves more": _changing(_SHORT, _LONG),
     "saves more, to the end": _changing(_SHORT, _LONG, early_stop=False),
     "saves other shapes": _changing(lambda x: x.sin().sum(), _PART),
@@ -294,7 +294,7 @@ def detaching(torch, log):
 
 
 def _slope_inside(retain: bool, stop: bool = True) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         def function(t: Any) -> Any:
             y = t.sin()
             z = y.cos()
@@ -307,10 +307,10 @@ def _slope_inside(retain: bool, stop: bool = True) -> Any:
         y.sum().backward()
         return x.grad
 
-    return story
+    return scenario
 
 
-STORIES |= {
+SCENARIOS |= {
     "a derivative inside": _slope_inside(True),
     "a derivative inside, freed": _slope_inside(False),
     "a derivative inside, to the end": _slope_inside(True, False),

@@ -70,16 +70,16 @@ def handle_as_context(torch, log):
 
 
 def _with_hook(register: Any, result: Any) -> Any:
-    """A story in which one hook returns something, or raises."""
+    """A scenario in which one hook returns something, or raises."""
 
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         x = _leaf(torch, 1.0, 2.0)
         y = x * 2
         register(x, y)(lambda *args: result(torch, *args))
         y.sum().backward()
         return x.grad
 
-    return story
+    return scenario
 
 
 def _divide(*args: Any) -> Any:
@@ -105,7 +105,7 @@ _RESULTS = {
     "two None": lambda torch, *args: (None, None),
     "three None": lambda torch, *args: (None, None, None),
 }
-STORIES = {
+SCENARIOS = {
     f"{kind}: {what}": _with_hook(register, result)
     for kind, register in _KINDS.items()
     for what, result in _RESULTS.items()

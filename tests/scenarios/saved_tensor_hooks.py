@@ -34,17 +34,17 @@ def _as_lists(torch: Any) -> Any:
 
 
 def _of(expression: str) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         x, y = _leaf(torch, 1.0, 2.0), _leaf(torch, 3.0, 4.0)
         with _noting(torch, log):
             z = eval(expression, {"torch": torch, "x": x, "y": y})
         z.sum().backward()
         return x.grad, y.grad
 
-    return story
+    return scenario
 
 
-STORIES = {
+SCENARIOS = {
     f"of {each}": _of(each)
     for each in (
         "x * y", "x * x", "x * 3", "x / y", "x / 2", "x + y", "x - y", "x**2", "x**y", "x @ y", "x.exp()", "x.sin()",
@@ -175,18 +175,18 @@ def raw_values(torch, log):
 
 
 def _raw(change: Any) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         y = _leaf(torch, 1.0, 2.0).exp()
         return change(torch, y, y.grad_fn._raw_saved_result)
 
-    return story
+    return scenario
 
 
 def _same(t: Any) -> Any:
     return t
 
 
-STORIES |= {
+SCENARIOS |= {
     "raw: twice": _raw(lambda torch, y, raw: [raw.register_hooks(_same, _same) for _ in range(2)]),
     "raw: freed": _raw(lambda torch, y, raw: (y.sum().backward(), raw.register_hooks(_same, _same))),
     "raw: freed, looked at": _raw(lambda torch, y, raw: (y.sum().backward(), y.grad_fn._saved_result)),
@@ -205,15 +205,15 @@ def hooks_of_a_block_and_of_a_value(torch, log):
 
 
 def _packing(pack: Any, unpack: Any = _same) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
             y = _leaf(torch, 1.0, 2.0).exp()
         y.sum().backward()
 
-    return story
+    return scenario
 
 
-STORIES |= {
+SCENARIOS |= {
     "packing modifies": _packing(lambda t: t.add_(1)),
     "packing raises": _packing(lambda t: 1 / 0),
     "unpacking raises": _packing(_same, lambda t: 1 / 0),
@@ -306,13 +306,13 @@ def on_the_processor(torch, log):
 
 
 def _mutable(change: Any) -> Any:
-    def story(torch: Any, log: Any) -> Any:
+    def scenario(torch: Any, log: Any) -> Any:
         x = torch.ones(3, requires_grad=True)
         with torch.autograd.graph.allow_mutation_on_saved_tensors():
             change(torch, x).sum().backward()
         return x.grad
 
-    return story
+    return scenario
 
 
 def _values_that_are_overwritten(torch: Any, x: Any) -> Any:
@@ -347,7 +347,7 @@ def _a_result_that_is_overwritten(torch: Any, x: Any) -> Any:
     return y
 
 
-STORIES |= {
+SCENARIOS |= {
     f"mutable: {each.__name__.strip('_')}": _mutable(each)
     for each in (
         _values_that_are_overwritten, _a_leaf_that_is_overwritten, _a_constant_that_is_overwritten,
