@@ -1,4 +1,4 @@
-"""Record what PyTorch answers to the lines of ``tests/asked``: ``python -m tests.conformance.golden.record_transcripts`` (needs PyTorch)."""
+"""Record what PyTorch answers to the lines of ``tests/transcripts``: ``python -m tests.conformance.golden.record_transcripts`` (needs PyTorch)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tests.asked import TOPICS, answers
+from tests.transcripts import TOPICS, answers
 
 
 def main() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import retrograd as torch
-from tests.asked import TOPICS, answers
 from tests.conformance.golden import load
+from tests.transcripts import TOPICS, answers
 
 RECORDED = load("transcripts")["answers"]
 
