@@ -1,4 +1,4 @@
-"""Record what PyTorch makes of the random programs of tests/wild.py.
+"""Record what PyTorch makes of the random programs of tests/fuzz/hook_programs.py.
 
     python -m tests.conformance.golden.record_hook_programs
 
@@ -12,7 +12,7 @@ import pathlib
 
 import torch
 
-from tests.wild import COUNT, program, run
+from tests.fuzz.hook_programs import COUNT, program, run
 
 
 def main() -> None:

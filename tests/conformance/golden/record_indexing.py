@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tests.conformance.indexing_cases import answer, programs
+from tests.fuzz.index_expressions import answer, programs
 
 COUNT = 500
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tests.programs import program, run
+from tests.fuzz.view_programs import program, run
 
 COUNT = 250
 

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 import retrograd as torch
 from tests.conformance.golden import load
-from tests.conformance.indexing_cases import answer, programs
+from tests.fuzz.index_expressions import answer, programs
 
 ANSWERS = load("indexing")["answers"]
 PROGRAMS = programs(len(ANSWERS))

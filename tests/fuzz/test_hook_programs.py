@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as torch
 from tests.conformance.golden import load
-from tests.wild import COUNT, program, run
+from tests.fuzz.hook_programs import COUNT, program, run
 
 RECORDED = load("hook_programs")["programs"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as torch
 from tests.conformance.golden import load
-from tests.programs import program, run
+from tests.fuzz.view_programs import program, run
 
 RECORDED = load("view_programs")["programs"]
 
