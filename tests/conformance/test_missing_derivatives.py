@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import retrograd as torch
+from tests.architecture.markdown_pages import ROOT
 from tests.conformance.golden import load
 from tests.conformance.missing_derivative_cases import GAPS, Gap, called, refusal, tensors
-from tests.pages import ROOT
 
 SAID = load("missing_derivatives")["said"]
 CASES = [pytest.param(gap, kind, id=f"{kind}: {gap.expression}") for gap in GAPS for kind in gap.kinds.split()]

@@ -12,7 +12,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 sys.modules["retrograd"] = torch
 
-from tests.pages import PAGES, run_page  # noqa: E402 - found on the path that was just completed
+from tests.architecture.markdown_pages import PAGES, run_page  # noqa: E402 - found on the path that was just completed
 
 if __name__ == "__main__":
     print(f"PyTorch {torch.__version__}")

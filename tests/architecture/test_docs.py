@@ -17,7 +17,7 @@ import retrograd
 from retrograd.compat.missing_names import PAGE, why_absent
 from retrograd.compat.unsupported import LEFT_OUT
 from retrograd.dispatch.op import OPS
-from tests.pages import PAGES, ROOT, blocks, run_page
+from tests.architecture.markdown_pages import PAGES, ROOT, blocks, run_page
 
 MODULES = ["retrograd"] + [
     found.name

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.architecture.markdown_pages import ROOT
 from tests.conformance.samples import Sample, normal
-from tests.pages import ROOT
 
 
 @pytest.fixture(scope="module")
