@@ -1,6 +1,6 @@
 """Create the checkout's environment and run the tests in it with pytest, on up to 8 cores.
 
-``python3 scripts/test.py [pytest arguments]``, for example ``python3 scripts/test.py tests/test_cli.py -k info``.
+``python3 scripts/test.py [pytest arguments]``, for example ``python3 scripts/test.py tests/unit/test_cli.py -k info``.
 """
 
 import os

@@ -1,7 +1,7 @@
 """What ``out=`` may be: every function that takes it is called with good ones and bad ones.
 
 The calls are taken from the samples (and from CALLS, where no sample has one); ``trials`` says what becomes of each
-with outputs of all kinds. See golden/record_out_arguments.py and test_outs.py.
+with outputs of all kinds. See golden/record_out_arguments.py and test_out_argument.py.
 """
 
 from __future__ import annotations

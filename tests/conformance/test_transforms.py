@@ -18,7 +18,7 @@ from tests.conformance.sample_derivatives import weighted_sum
 from tests.conformance.samples import FAMILIES, Sample, samples
 from tests.conformance.test_operations import golden
 from tests.conformance.transform_cases import EXPRESSIONS, outcome
-from tests.interrupted import everywhere
+from tests.unit.interrupts import everywhere
 
 RECORD = load("transforms")
 

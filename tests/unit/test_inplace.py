@@ -29,7 +29,7 @@ def test_a_saved_value_that_was_overwritten_is_found_and_both_lines_are_named() 
     assert (
         "modified by an inplace operation: [torch.FloatTensor [3]], which is output 0 of Exp, is at version 1" in text
     )
-    assert "test_in_place.py" in text and "z = y * y" in text and "y.add_(1)" in text
+    assert "test_inplace.py" in text and "z = y * y" in text and "y.add_(1)" in text
 
 
 def test_overwriting_what_nobody_needs_is_fine() -> None:

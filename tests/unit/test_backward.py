@@ -11,7 +11,7 @@ import pytest
 import retrograd as torch
 from retrograd.autograd import graph
 from retrograd.core.graph import AccumulateGrad
-from tests.interrupted import everywhere
+from tests.unit.interrupts import everywhere
 
 
 def leaf(*values: float) -> Any:

@@ -676,4 +676,4 @@ def test_an_error_names_the_operation_the_line_and_what_helps(name: str) -> None
     assert "Remedy: " in whole, whole
     assert operation in whole, whole
     if line:
-        assert any("test_remedies.py:" in each and line in each for each in whole.splitlines()), whole
+        assert any("test_error_context.py:" in each and line in each for each in whole.splitlines()), whole

@@ -13,7 +13,7 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.inspection.repeats import folded
-from tests.pages import ROOT
+from tests.architecture.markdown_pages import ROOT
 
 explain = torch.autograd.explain
 

@@ -36,7 +36,7 @@ def test_a_picture_has_a_box_for_each_operation_leaf_and_result() -> None:
         ("leaf", "w"), ("constant", "x"), ("step", "mul"), ("step", "tanh"), ("step", "sum"), ("result", "loss"),
     ]  # fmt: skip
     assert found.arrows == [(0, 2), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert found.boxes[2].lines[1:] == ["[3]", f"test_drawing.py:{a_loss.__code__.co_firstlineno + 10}"]
+    assert found.boxes[2].lines[1:] == ["[3]", f"test_graph_drawing.py:{a_loss.__code__.co_firstlineno + 10}"]
 
 
 def test_the_svg_is_well_formed_and_everything_lies_inside() -> None:
