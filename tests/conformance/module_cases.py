@@ -35,7 +35,7 @@ def shown(torch: Any, statements: list[str]) -> list[str]:
     log: list[Any] = []
     space = {
         "torch": torch, "nn": torch.nn, "copy": copy, "pickle": pickle, "OD": OrderedDict, "warnings": warnings, "log": log,
-        "__name__": "tests.conformance.module_cases",
+        "__name__": "session",
     }  # fmt: skip
     torch.manual_seed(0)
     found = []
