@@ -1,6 +1,6 @@
-"""Distributions with parameters and values (``CASES``), pairs of them (``PAIRS``), and what is asked of each.
+"""Distributions with parameters and values (``CASES``), pairs of them (``PAIRS``), and the calls made on each.
 
-What comes is written down with its node and its gradients: ``golden/record_distributions.py`` records PyTorch's.
+The results are described with their nodes and gradients; ``golden/distributions.json`` holds PyTorch's.
 """
 
 from __future__ import annotations

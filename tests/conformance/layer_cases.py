@@ -1,6 +1,6 @@
 """Layers and how each is tried: made from a seed, called in training and in evaluation, differentiated.
 
-The same is done under retrograd and under PyTorch (``golden/record_layers.py``), and all that is seen is compared.
+Every case runs under retrograd and, to record ``golden/layers.json``, under PyTorch; everything observable is compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Derivatives that PyTorch refuses ("not implemented", "does not support it") and retrograd has: one expression each.
 
 ``kind``: which way it refuses: ``backward``, ``twice`` (a gradient of the gradient), ``forward``, ``vmap``. All numbers are
-float64. ``golden/record_missing_derivatives.py`` records what PyTorch says.
+float64. ``golden/missing_derivatives.json`` holds PyTorch's errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Record checkpoints that PyTorch writes: ``python -m tests.conformance.golden.record_checkpoints`` (needs PyTorch).
 
-Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all of ``tests/conformance/checkpoint_cases.py`` in one file each), ``networks.pt``
-(whole modules), ``wholes.pt`` (other objects) and, in ``checkpoints.json``, what they hold, the pickle of each object alone and outlines of the modules'.
+Writes ``checkpoint.pt`` and ``checkpoint_legacy.pt`` (all objects of ``checkpoint_cases.py`` in one file each),
+``networks.pt`` (whole modules), ``wholes.pt`` (other objects) and ``checkpoints.json``: their contents, the pickle of each
+object alone, and outlines of the modules' pickles.
 """
 
 from __future__ import annotations

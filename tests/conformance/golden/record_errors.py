@@ -1,6 +1,7 @@
-"""Record with PyTorch what it says to each call of failing_calls.txt and failing_calls_of_classes.txt: ``python -m tests.conformance.golden.record_errors``.
+"""Record the errors of the calls in failing_calls.txt and failing_calls_of_classes.txt (needs PyTorch).
 
-With ``--marks`` (and without PyTorch) the lines to which retrograd gives another answer are marked with ``~``.
+``python -m tests.conformance.golden.record_errors`` writes ``errors.json``. With ``--marks``, and without PyTorch, it marks
+the lines where retrograd raises another error with ``~``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records what the examples print under PyTorch: ``python -m tests.conformance.golden.record_examples``.
+"""Record what the examples print under PyTorch: ``python -m tests.conformance.golden.record_examples``.
 
 Needs PyTorch, and what the examples need: pip install '.[examples]'.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from tests import ROOT
-from tests.fuzz.view_programs.example_output import arguments, without_times
+from tests.programs.example_output import arguments, without_times
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = ROOT / "examples"

@@ -1,7 +1,7 @@
-"""Ask PyTorch what becomes of every function's ``out=``: ``python -m tests.conformance.golden.record_out_arguments`` (needs PyTorch).
+"""Record how every function treats ``out=``: ``python -m tests.conformance.golden.record_out_arguments`` (needs PyTorch).
 
-Writes outs.json (what the trials of tests/conformance/out_argument_cases.py come to) and, from that, src/retrograd/dispatch/outs.txt: which dtypes of
-``out`` each function takes, and in what words it refuses others.
+Writes ``out_arguments.json`` (the outcomes of the trials in ``out_argument_cases.py``) and, from these, the table
+``src/retrograd/dispatch/outs.txt``: the dtypes of ``out`` that each function accepts, and its error for others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Write src/retrograd/dispatch/signatures.txt: what PyTorch's functions and methods accept, as PyTorch's errors show it.
+"""Record the signatures of PyTorch's functions and methods, as its argument errors print them.
 
-``python -m tests.conformance.golden.record_signatures`` with PyTorch and PyYAML installed. Kept are the functions that PyTorch
-parses itself; those it has written in Python complain in Python's own words.
+``python -m tests.conformance.golden.record_signatures`` needs PyTorch and PyYAML and writes
+``src/retrograd/dispatch/signatures.txt``. Only functions whose arguments PyTorch parses itself are included; functions written
+in Python raise Python's own TypeError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Record what PyTorch's functions hand to ``__torch_function__``: ``python -m tests.conformance.golden.record_torch_function``."""
+"""Record the arguments that PyTorch's functions pass to ``__torch_function__`` (needs PyTorch).
+
+``python -m tests.conformance.golden.record_torch_function`` writes ``torch_function.json``.
+"""
 
 from __future__ import annotations
 

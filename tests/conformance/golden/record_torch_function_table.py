@@ -1,6 +1,6 @@
-"""Record how PyTorch hands its functions to ``__torch_function__``: ``python -m tests.conformance.golden.record_torch_function_table``.
+"""Record which functions PyTorch dispatches to ``__torch_function__``, and how (needs PyTorch).
 
-Writes ``src/retrograd/dispatch/overrides.txt``, whose head says what is in it.
+``python -m tests.conformance.golden.record_torch_function_table`` writes ``src/retrograd/dispatch/overrides.txt``.
 """
 
 from __future__ import annotations
