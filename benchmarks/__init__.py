@@ -1,1 +1,1 @@
-"""The same programs on retrograd and on PyTorch, in turn, and the table of their times. ``python -m benchmarks --help``."""
+"""Programs measured on retrograd, on another tree of it and on PyTorch, in turn. See ``python -m benchmarks --help``."""

@@ -1,28 +1,42 @@
-"""The command: measures groups of rows, prints them, and writes their tables into docs/performance.md.
+"""The command: measure groups of rows beside PyTorch or beside another source tree, and print them.
 
     python -m benchmarks                                everything, which takes a quarter of an hour
     python -m benchmarks --group windows picking        some groups
     python -m benchmarks --group windows --only conv2d  some rows; nothing is written
+    python -m benchmarks --against TREE                 this checkout, TREE and (where installed) PyTorch
 
-Every row is one piece of work written once, in PyTorch's language. Values and gradients of both engines are compared
-before they are measured in turn, round by round, each in a process of its own; both use 2 threads. A ratio is
-PyTorch's time divided by retrograd's: the median of the rounds, with the quartiles. Needs an otherwise idle machine.
+Every row is one program, written once with PyTorch's names. Each engine runs in its own process, with 2 threads; values
+and gradients are compared first, then the engines take turns, round by round. A ratio is the other engine's time divided
+by that of this checkout: above 1 this checkout is faster. It is the median of the rounds, with the quartiles. The machine
+should be idle. Without ``--against`` each group's table is written to ``benchmarks/results``.
+
+``--against`` compares two trees: TREE is a checkout or a folder that holds the package, in ``TREE/src/retrograd`` or
+``TREE/retrograd``. The rows are those of this checkout, on both packages. A group's last line is the geometric mean of
+all its ratios, computed in each round: the median of the rounds, with the quartiles. A tree compared with itself gives
+the noise of the method. Nothing is written except to the file of ``--json``. On a machine that is not idle ``--threads 1``
+is more exact, because it measures processor time.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from . import footprint, page
+from . import footprint, page, trees
 from .groups import GROUPS
 from .measure import Bench, Result
 from .row import Group
 
+FOOTPRINT = "Import, memory and size"
+
 
 def measured(bench: Bench, group: Group, only: list[str], rounds: int) -> tuple[list[Result], list[str]]:
-    """The results of a group's rows, printed as they come, and what failed."""
+    """Measure a group's rows and print each at once; return the results and the failures."""
+    comparing = "other" in bench.engines
     results, failed = [], []
     print(f"\n{group.title} ({group.name})", flush=True)
     for place, row in enumerate(group.rows):
@@ -34,8 +48,10 @@ def measured(bench: Bench, group: Group, only: list[str], rounds: int) -> tuple[
             failed.append(f"{row.name}: {error}")
             print(f"{row.name:58} failed: {error}", flush=True)
             continue
-        print(page.line(results[-1]), flush=True)
-    if results and results[0].theirs:
+        print(page.comparison(results[-1]) if comparing else page.line(results[-1]), flush=True)
+    if results and comparing:
+        print(page.comparison_mean(results))
+    elif results and results[0].theirs:
         print(f"{'geometric mean':58}{page.mean(results):28.2f}")
     return results, failed
 
@@ -44,35 +60,48 @@ def _arguments() -> argparse.Namespace:
     options = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").splitlines()[0])
     options.add_argument("--group", nargs="+", choices=[*GROUPS, "footprint"], default=[*GROUPS, "footprint"])
     options.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="rows whose names contain one of these")
+    options.add_argument("--against", type=Path, metavar="TREE", help="another source tree to compare this one with")
     options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--threads", type=int, default=2, help="of both; with 1 the processor's time is taken")
+    options.add_argument("--threads", type=int, default=2, help="of each engine; with 1 processor time is measured")
     options.add_argument("--quick", action="store_true", help="3 rounds; nothing is written")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write the seconds of every round to FILE")
     return options.parse_args()
 
 
 def main() -> int:
-    """Run the command; 1 if a row failed or the engines did not agree."""
+    """Run the command; return 1 if a row failed or the engines' results differed."""
     arguments = _arguments()
     rounds = 3 if arguments.quick else arguments.rounds
     theirs = find_spec("torch") is not None
-    bench = Bench(arguments.threads, theirs)
-    failures = []
-    writing = theirs and not arguments.only and not arguments.quick
+    against = trees.package_parent(arguments.against) if arguments.against else None
+    bench = Bench(arguments.threads, theirs, against)
+    failures: list[str] = []
+    rounds_of: dict[str, Any] = {}
+    writing = theirs and against is None and not arguments.only and not arguments.quick
+    how = "One thread each, processor time." if arguments.threads == 1 else f"{arguments.threads} threads each."
     print(page.machine())
+    if against is not None:
+        print(f"ours: {trees.package_parent(trees.ROOT)}\nother: {against}\n\n{page.comparison_head()}")
     for name in arguments.group:
+        command = f"python -m benchmarks --group {name}"
         if name == "footprint":
             if not arguments.only:
-                rows = footprint.rows(rounds, theirs)
-                for label, unit, ours, theirs in rows:
-                    shown = "" if theirs is None else f"{theirs:10.4g}{theirs / ours:8.2f}"
-                    print(f"{label + ', ' + unit:58}{ours:10.4g}{shown}")
+                rows = footprint.rows(rounds, theirs, against)
+                print(f"\n{FOOTPRINT} (footprint)", *map(page.footprint_line, rows), sep="\n")
+                rounds_of[name] = {row.name: row.of for row in rows}
                 if writing:
-                    page.write({name: page.footprint_table(rows)}, arguments.threads)
+                    page.write(name, FOOTPRINT, command, page.footprint_table(rows))
             continue
-        results, failed = measured(bench, GROUPS[name], arguments.only, rounds)
+        group = GROUPS[name]
+        results, failed = measured(bench, group, arguments.only, rounds)
         failures += failed
+        rounds_of[name] = {
+            each.row.name: {engine: getattr(each, engine) for engine in bench.engines} for each in results
+        }
         if results and writing:
-            page.write({name: page.table(GROUPS[name], results)}, arguments.threads)
+            page.write(name, group.title, command, f"{how} {page.table(group, results)}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rounds_of, indent=1) + "\n", encoding="utf-8")
     return 1 if failures else 0
 
 

@@ -87,8 +87,12 @@ class Engine:
                 break
         return seconds
 
+    def location(self) -> str:
+        """Return the file of the engine's package."""
+        return str(self.module.__file__)
+
     def used(self) -> float:
-        """Seconds of the processor that this process has taken by now, all threads."""
+        """Return the processor time of this process, all threads."""
         return time.process_time()
 
     def _once(self, work: Callable[[], Any], count: int) -> float:

@@ -1,19 +1,21 @@
-"""What an engine costs before it has computed anything: import, memory, the first gradient, its size on the disk.
+"""Time of import and of the first gradient, memory, and size on disk.
 
-Every measurement is a process of its own. Byte code is kept between them, as it is of an installed package.
+Every measurement is a process of its own. Byte code is kept between them, as for an installed package.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
-import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+
+from . import trees
 
 #: name: (program that prints a number, unit); ``{module}`` is the engine.
 PROGRAMS = {
@@ -59,19 +61,30 @@ PRELUDE = (
 )
 
 
-def measured(program: str, module: str, rounds: int) -> float:
-    """The median of what a program prints."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": "", "OMP_NUM_THREADS": "2",
-        }  # fmt: skip
-        code = PRELUDE + program.replace("{module}", module)
-        command = [sys.executable, "-c", code]
-        printed = [
-            float(subprocess.run(command, check=True, env=environment, capture_output=True, text=True).stdout)
-            for _ in range(rounds + 1)
-        ]
-        return statistics.median(printed[1:])
+@dataclass(frozen=True)
+class Footprint:
+    """A measurement of each engine: ``ours``, and where measured ``other`` (another tree) and ``theirs`` (PyTorch)."""
+
+    name: str
+    unit: str
+    of: dict[str, float]
+
+
+def measured(program: str, engines: dict[str, tuple[str, Path | None]], rounds: int) -> dict[str, float]:
+    """Return the medians of the numbers that a program prints with each engine, all run in turn."""
+    printed: dict[str, list[float]] = {name: [] for name in engines}
+    with ExitStack() as stack:
+        caches = {name: stack.enter_context(tempfile.TemporaryDirectory()) for name in engines}
+        for _ in range(rounds + 1):
+            for name, (module, parent) in engines.items():
+                environment = {
+                    **trees.environment(parent), "PYTHONPYCACHEPREFIX": caches[name], "PYTHONDONTWRITEBYTECODE": "",
+                    "OMP_NUM_THREADS": "2",
+                }  # fmt: skip
+                command = [sys.executable, "-P", "-c", PRELUDE + program.replace("{module}", module)]
+                run = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+                printed[name].append(float(run.stdout))
+    return {name: statistics.median(values[1:]) for name, values in printed.items()}  # the first compiles byte code
 
 
 def _folder_size(folder: Path) -> int:
@@ -107,23 +120,23 @@ def installed(names: set[str]) -> float:
     return total / 1e6
 
 
-def installed_size(module: str) -> float:
-    """Megabytes of an engine with what it needs."""
-    if module != "retrograd":
-        return installed({module})
-    spec = importlib.util.find_spec("retrograd")
-    assert spec is not None
-    assert spec.origin is not None
-    return installed({"numpy", "scipy", "ml_dtypes"}) + _folder_size(Path(spec.origin).parent) / 1e6
+def installed_size(parent: Path | None) -> float:
+    """Return the megabytes of retrograd in the folder ``parent``, or of PyTorch, with the packages that it needs."""
+    if parent is None:
+        return installed({"torch"})
+    return installed({"numpy", "scipy", "ml_dtypes"}) + _folder_size(parent / "retrograd") / 1e6
 
 
-def rows(rounds: int, theirs: bool) -> list[tuple[str, str, float, float | None]]:
-    """name, unit, ours, theirs of each measurement."""
-    modules = ("retrograd", "torch") if theirs else ("retrograd",)
-    found = []
-    for name, (program, unit) in PROGRAMS.items():
-        values = [measured(program, module, 1 if "million" in name else rounds) for module in modules]
-        found.append((name, unit, values[0], values[1] if theirs else None))
-    sizes = [installed_size(module) for module in modules]
-    found.append(("installed, with all that it needs", "MB", sizes[0], sizes[1] if theirs else None))
-    return found
+def rows(rounds: int, theirs: bool, against: Path | None = None) -> list[Footprint]:
+    """Return all measurements; ``against`` is the folder that holds another tree's package."""
+    engines: dict[str, tuple[str, Path | None]] = {"ours": ("retrograd", trees.package_parent(trees.ROOT))}
+    if against is not None:
+        engines["other"] = ("retrograd", against)
+    if theirs:
+        engines["theirs"] = ("torch", None)
+    found = [
+        Footprint(name, unit, measured(program, engines, 1 if "million" in name else rounds))
+        for name, (program, unit) in PROGRAMS.items()
+    ]
+    sizes = {name: installed_size(parent) for name, (_, parent) in engines.items()}
+    return [*found, Footprint("installed, with all that it needs", "MB", sizes)]

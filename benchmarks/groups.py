@@ -9,17 +9,17 @@ GROUPS = {
     group.name: group
     for group in (
         Group("overhead", "Single operations and small graphs", tuple(overhead.rows()), 2.5),
-        Group("again", "create_graph, hooks, functions of one's own, autograd.grad", tuple(overhead.again()), 1.5),
+        Group("again", "create_graph, hooks, custom functions, autograd.grad", tuple(overhead.again()), 1.5),
         Group("calls", "Single calls as programs make them", tuple(overhead.calls())),
-        Group("tutorials", "Beside NumPy by hand", tuple(tutorials.rows())),
-        Group("large", "Large tensors: element by element, and reductions", tuple(large.rows()), 2.0),
-        Group("chains", "Chains of operations element by element", tuple(large.chains()), 2.0),
-        Group("losses", "softmax, normalisation, losses, dropout", tuple(losses.rows()), 1.5),
-        Group("products", "Products of matrices, linear algebra", tuple(products.rows()), 1.0),
+        Group("tutorials", "Comparison with NumPy by hand", tuple(tutorials.rows())),
+        Group("large", "Large tensors: elementwise operations and reductions", tuple(large.rows()), 2.0),
+        Group("chains", "Chains of elementwise operations", tuple(large.chains()), 2.0),
+        Group("losses", "softmax, normalization, losses, dropout", tuple(losses.rows()), 1.5),
+        Group("products", "Matrix products, linear algebra", tuple(products.rows()), 1.0),
         Group("windows", "Convolution, pooling, embedding, attention", tuple(windows.rows()), 1.0),
-        Group("picking", "Picking, sorting, scanning, drawing", tuple(windows.picking()), 1.0),
-        Group("training", "Steps of training", tuple(training.rows()), 1.5),
-        Group("compile", "Compiled, beside PyTorch as it is", tuple(compile.rows()), 2.0),
-        Group("higher", "Derivatives of higher order", tuple(higher.rows()), 1.5),
+        Group("picking", "Indexing, sorting, scans, random numbers", tuple(windows.picking()), 1.0),
+        Group("training", "Training steps", tuple(training.rows()), 1.5),
+        Group("compile", "Compiled functions, beside eager PyTorch", tuple(compile.rows()), 2.0),
+        Group("higher", "Higher-order derivatives", tuple(higher.rows()), 1.5),
     )
 }

@@ -1,19 +1,25 @@
-"""Runs a row on both engines in turn: first compares what it gives, then takes times. Knows no row and no engine."""
+"""Measure a row on several engines in one interleaved run: compare the results first, then take times.
+
+Independent of the rows and of the engines.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from . import trees
 from .row import Group, Row
 
 #: What part of the cores other processes may have used in a round; where they used more, it is taken again.
@@ -24,27 +30,46 @@ PATIENCE = 3
 
 @dataclass
 class Result:
-    """Seconds a run, round by round; ``disturbed``: how many of the rounds others had a part in."""
+    """Seconds of one run of a row on each engine, by round.
+
+    ``theirs`` is PyTorch, ``other`` the tree named by ``--against``. ``disturbed`` counts the rounds in which other
+    processes used the machine.
+    """
 
     row: Row
-    ours: list[float]
-    theirs: list[float]
-    by_hand: list[float]
-    disturbed: int
+    ours: list[float] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+    by_hand: list[float] = field(default_factory=list)
+    disturbed: int = 0
 
     def seconds(self, times: list[float]) -> float:
-        """The median of some times, for each of the row's operations."""
+        """Return the median of ``times`` per operation of the row."""
         return statistics.median(times) / self.row.operations
 
+    def by_round(self, of: list[float]) -> list[float]:
+        """Return each round's time in ``of`` divided by that of this checkout."""
+        return [other / mine for mine, other in zip(self.ours, of, strict=True)]
+
     def ratios(self, of: list[float]) -> tuple[float, float, float]:
-        """The quartiles of the other's time divided by ours."""
-        each = [other / mine for mine, other in zip(self.ours, of, strict=True)]
-        low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
-        return low, middle, high
+        """Return the quartiles of :meth:`by_round`."""
+        return quartiles(self.by_round(of))
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile."""
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return low, middle, high
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """Return the geometric mean."""
+    logarithms = [math.log(each) for each in ratios]
+    return math.exp(sum(logarithms) / len(logarithms))
 
 
 def differs(row: Row, ours: list[Any], theirs: list[Any]) -> str | None:
-    """What is not the same in the arrays that two engines gave."""
+    """Return a description of the first difference between the arrays of two engines, or None."""
     if len(ours) != len(theirs):
         return f"{len(ours)} results against {len(theirs)}"
     for place, (a, b) in enumerate(zip(ours, theirs, strict=True)):
@@ -60,19 +85,22 @@ def differs(row: Row, ours: list[Any], theirs: list[Any]) -> str | None:
 
 
 class Process:
-    """An engine at work in its process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments.
+    """An engine in its own process: a module that ends in :func:`benchmarks.engine.serve`, with its arguments.
 
-    ``first``: the library that is imported before anything else is, so that it finds NumPy's threads as it has them in a
-    program that begins with it (``retrograd/runtime/blas_spin.py``).
+    ``first`` is the library to import before any other, because retrograd sets OpenBLAS's spin timeout, which NumPy
+    reads only once. ``parent`` is the folder from which the process imports retrograd.
     """
 
-    def __init__(self, first: str, module: str, *arguments: str) -> None:
+    def __init__(self, first: str, module: str, *arguments: str, parent: Path | None = None) -> None:
         run = f"import {first}, runpy; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-        command = [sys.executable, "-c", run, *arguments]
-        self._pipe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # -P keeps the working directory off the module path: it may hold another retrograd.
+        command = [sys.executable, "-P", "-c", run, *arguments]
+        self._pipe = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=trees.environment(parent)
+        )
 
     def ask(self, method: str, *given: Any) -> Any:
-        """What a method of :class:`benchmarks.engine.Engine` answers, or the error that it raised."""
+        """Return the result of a method of :class:`benchmarks.engine.Engine`, or raise the error that it raised."""
         assert self._pipe.stdin is not None
         assert self._pipe.stdout is not None
         pickle.dump((method, given), self._pipe.stdin)
@@ -84,28 +112,42 @@ class Process:
 
 
 class Bench:
-    """Both engines, each in its process; PyTorch only where it is installed."""
+    """All engines, each in its own process: this checkout, the tree to compare with, and PyTorch.
 
-    def __init__(self, threads: int, theirs: bool) -> None:
-        self.engines = {"ours": Process("retrograd", "benchmarks.engine", "retrograd", str(threads))}
+    ``against`` is the folder that holds the other tree's package, or None; ``theirs`` includes PyTorch.
+    """
+
+    def __init__(self, threads: int, theirs: bool, against: Path | None = None) -> None:
+        self.engines: dict[str, Process] = {}
+        for name, parent in {"ours": trees.package_parent(trees.ROOT), "other": against}.items():
+            if parent is not None:
+                engine = Process("retrograd", "benchmarks.engine", "retrograd", str(threads), parent=parent)
+                imported = engine.ask("location")
+                if Path(imported).resolve().parent.parent != parent:
+                    raise SystemExit(f"{parent} was to be measured, but {imported} was imported.")
+                self.engines[name] = engine
         if theirs:
             self.engines["theirs"] = Process("torch", "benchmarks.engine", "torch", str(threads))
         self.threads = threads
 
     def measure(self, group: Group, place: int, rounds: int) -> Result:
-        """Times of a group's row; an AssertionError if the engines do not agree."""
+        """Return the times of a group's row; raise AssertionError if the engines' results differ."""
         row = group.rows[place]
+        by_hand = row.by_hand is not None and "other" not in self.engines
         given = {
-            name: engine.ask("prepare", group.name, place, name == "ours") for name, engine in self.engines.items()
+            name: engine.ask("prepare", group.name, place, by_hand and name == "ours")
+            for name, engine in self.engines.items()
         }
-        gap = differs(row, given["ours"], given.get("theirs", given["ours"]))
-        assert gap is None, gap
+        for name, found in given.items():
+            gap = differs(row, given["ours"], found)
+            assert gap is None, f"{gap} (ours against {name})"
         turns = {name: (engine, "program") for name, engine in self.engines.items()}
-        if row.by_hand is not None:
+        if by_hand:
             turns["by_hand"] = (self.engines["ours"], "by_hand")
-        times: dict[str, list[float]] = {"ours": [], "theirs": [], "by_hand": []}
+        times: dict[str, list[float]] = {name: [] for name in turns}
         left, disturbed = rounds * PATIENCE, 0
         for _ in range(rounds):
+            turns = dict(reversed(turns.items()))  # because a turn may depend on the one before it
             while True:
                 taken, quiet = self._round(turns)
                 left -= 1
@@ -117,7 +159,7 @@ class Bench:
         return Result(row, **times, disturbed=disturbed)
 
     def _round(self, turns: dict[str, tuple[Process, str]]) -> tuple[dict[str, float], bool]:
-        """What everyone's turn took; whether other programs left the machine alone."""
+        """Return the seconds of each turn, and whether the machine was idle otherwise."""
         start, before = time.perf_counter(), self._others()
         taken = {name: engine.ask("turn", work) for name, (engine, work) in turns.items()}
         others = self._others() - before
@@ -125,12 +167,12 @@ class Bench:
         return taken, self.threads == 1 or quiet
 
     def _others(self) -> float:
-        """Seconds that the machine has worked for other programs, all cores together; what is 0 where nobody tells."""
+        """Return the seconds of all cores that other processes have used, or 0 if the system does not count them."""
         return busy() - sum(engine.ask("used") for engine in self.engines.values())
 
 
 def busy() -> float:
-    """Seconds that the machine's cores have worked, added up; 0 where nobody tells."""
+    """Return the seconds that all cores have been busy, or 0 if the system does not count them."""
     table = Path("/proc/stat")
     if not table.exists():
         return 0.0

@@ -1,4 +1,4 @@
-"""The tables: on the screen, and in docs/performance.md between the marks of each group. Measures nothing."""
+"""The tables: on the screen, and in benchmarks/results, one page for each group. Measures nothing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy
 
-from .measure import Result
+from . import trees
+from .footprint import Footprint
+from .groups import GROUPS
+from .measure import Result, geometric_mean, quartiles
 from .row import Group
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+RESULTS = trees.ROOT / "benchmarks" / "results"
 
 
 def readable(seconds: float) -> str:
@@ -56,15 +59,42 @@ def line(result: Result) -> str:
     return text
 
 
+def comparison_head() -> str:
+    """Return the column titles of :func:`comparison`."""
+    return f"{'':58}{'ours':>10}{'other':>10}{'ratio':>8}  {'quartiles':9}{'PyTorch':>12}{'ratio':>8}"
+
+
+def comparison(result: Result) -> str:
+    """Return a row's line in a comparison of two trees."""
+    low, middle, high = result.ratios(result.other)
+    ours, other = (readable(result.seconds(each)) for each in (result.ours, result.other))
+    text = f"{result.row.name:58}{ours:>10}{other:>10}{middle:8.3f}  {low:.2f}–{high:.2f}"
+    if result.theirs:
+        text += f"{readable(result.seconds(result.theirs)):>12}{result.ratios(result.theirs)[1]:8.2f}"
+    return text + (f"  ({result.disturbed} rounds disturbed)" if result.disturbed else "")
+
+
+def comparison_mean(results: list[Result]) -> str:
+    """Return the line of a group in a comparison: quartiles, over the rounds, of the geometric mean of all ratios."""
+
+    def means(times: str) -> list[float]:
+        rounds = zip(*(each.by_round(getattr(each, times)) for each in results), strict=True)
+        return [geometric_mean(ratios) for ratios in rounds]
+
+    low, middle, high = quartiles(means("other"))
+    text = f"{'geometric mean, by round':78}{middle:8.3f}  {low:.2f}–{high:.2f}"
+    return text + (f"{quartiles(means('theirs'))[1]:20.2f}" if results[0].theirs else "")
+
+
 def mean(results: list[Result]) -> float:
-    """The geometric mean of the ratios."""
-    return math.exp(sum(math.log(each.ratios(each.theirs)[1]) for each in results) / len(results))
+    """Return the geometric mean of the rows' ratios to PyTorch."""
+    return geometric_mean(each.ratios(each.theirs)[1] for each in results)
 
 
 def table(group: Group, results: list[Result]) -> str:
     """A group's table in Markdown, the worst rows first."""
     by_hand = any(each.by_hand for each in results)
-    head = "| | retrograd | PyTorch | ratio | quartiles | asked |" + (" ours / NumPy by hand |" if by_hand else "")
+    head = "| | retrograd | PyTorch | ratio | quartiles | target |" + (" ours / NumPy by hand |" if by_hand else "")
     lines = [head, "| --- | --- | --- | --- | --- | --- |" + (" --- |" if by_hand else "")]
     for each in sorted(results, key=lambda each: each.ratios(each.theirs)[1] / each.row.asked):
         low, middle, high = each.ratios(each.theirs)
@@ -77,52 +107,71 @@ def table(group: Group, results: list[Result]) -> str:
             cells.append(f"{1 / each.ratios(each.by_hand)[1]:.2f}" if each.by_hand else "")
         lines.append("| " + " | ".join(cells) + " |")
     short = sum(each.ratios(each.theirs)[1] < each.row.asked for each in results)
-    asked = f" (asked: {group.mean:g})" if group.mean else ""
-    summary = f"Geometric mean {mean(results):.2f}{asked}; {len(results) - short} of {len(results)} rows as asked."
+    target = f" (target: {group.mean:g})" if group.mean else ""
+    reached = f"{len(results) - short} of {len(results)} rows reach their target."
+    summary = f"Geometric mean {mean(results):.2f}{target}; {reached}"
     return f"{summary}\n\n" + "\n".join(lines)
 
 
-def footprint_table(rows: list[tuple[str, str, float, float | None]]) -> str:
-    """The table of what is no work."""
+def footprint_line(measured: Footprint) -> str:
+    """Return the line on the screen of a measurement of :mod:`benchmarks.footprint`."""
+    text = f"{measured.name + ', ' + measured.unit:58}{measured.of['ours']:10.4g}"
+    for name in ("other", "theirs"):
+        if name in measured.of:
+            text += f"{measured.of[name]:10.4g}{measured.of[name] / measured.of['ours']:8.2f}"
+    return text
+
+
+def footprint_table(rows: list[Footprint]) -> str:
+    """Return the table of import times, memory and size."""
     lines = ["| | retrograd | PyTorch | ratio |", "| --- | --- | --- | --- |"]
-    for name, unit, ours, theirs in rows:
-        assert theirs is not None
-        lines.append(f"| {name} | {ours:.3g} {unit} | {theirs:.4g} {unit} | {theirs / ours:.2f} |")
+    for row in rows:
+        ours, theirs = row.of["ours"], row.of["theirs"]
+        lines.append(f"| {row.name} | {ours:.3g} {row.unit} | {theirs:.4g} {row.unit} | {theirs / ours:.2f} |")
     return "\n".join(lines)
 
 
-#: A group on the page: its heading, what is said before its table, and the rows.
+#: A written group: its title, mean, count of rows that reach their target, and rows.
 _GROUP = re.compile(
-    r"^###? (?P<title>[^\n]*)\n(?:(?!^##).)*?Geometric mean (?P<mean>[\d.]+)(?: \(asked: (?P<asked>[\d.]+)\))?; "
-    r"(?P<count>\d+ of \d+) rows as asked\.\n\n[^\n]*\n[^\n]*\n(?P<rows>(?:\|[^\n]*\n)+)",
-    re.MULTILINE | re.DOTALL,
+    r"\A# (?P<title>[^\n]*)\n.*?Geometric mean (?P<mean>[\d.]+)(?: \(target: (?P<target>[\d.]+)\))?; "
+    r"(?P<count>\d+ of \d+) rows reach their target\.\n\n[^\n]*\n[^\n]*\n(?P<rows>(?:\|[^\n]*\n)+)",
+    re.DOTALL,
 )
 
 
-def overview(text: str) -> str:
-    """A line for each of the page's groups."""
-    lines = ["| | asked of every row, of the mean | rows as asked | geometric mean |", "| --- | --- | --- | --- |"]
-    for each in _GROUP.finditer(text):
-        asked = sorted({float(row.split(" | ")[5].rstrip(" |")) for row in each["rows"].splitlines()})
-        every = f"{asked[0]:g}" if len(asked) == 1 else f"{asked[0]:g} to {asked[-1]:g}"
-        lines.append(f"| {each['title']} | {every}, {each['asked'] or '–'} | {each['count']} | {each['mean']} |")
-    return "\n".join(lines)
+def overview(texts: dict[str, str]) -> str:
+    """Return the page that lists the groups, given their pages by name."""
+    lines = [
+        "# Measurements", "",
+        "One page for each group of rows, written by `python -m benchmarks` beside PyTorch. A ratio is PyTorch's time",
+        "divided by retrograd's, the median of the rounds. [How to read and repeat them](../../docs/performance.md).", "",
+        "| | target of a row, of the mean | rows that reach it | geometric mean |", "| --- | --- | --- | --- |",
+    ]  # fmt: skip
+    others = []
+    for name, text in texts.items():
+        found = _GROUP.search(text)
+        if found is None:
+            others.append(f"- [{text.partition(chr(10))[0].removeprefix('# ')}]({name}.md)")
+            continue
+        targets = sorted({float(row.split(" | ")[5].rstrip(" |")) for row in found["rows"].splitlines()})
+        every = f"{targets[0]:g}" if len(targets) == 1 else f"{targets[0]:g} to {targets[-1]:g}"
+        link = f"[{found['title']}]({name}.md)"
+        lines.append(f"| {link} | {every}, {found['target'] or '–'} | {found['count']} | {found['mean']} |")
+    return "\n".join([*lines, *([""] if others else []), *others]) + "\n"
 
 
-def _put(text: str, name: str, new: str) -> str:
-    """``text`` with ``new`` between the marks of ``name``."""
-    marks = (f"<!-- {name}: written by python -m benchmarks -->", f"<!-- end of {name} -->")
-    before, _, rest = text.partition(marks[0])
-    _, end, after = rest.partition(marks[1])
-    if not end:
-        raise SystemExit(f"{PAGE.name} has no place for {name}")
-    return f"{before}{marks[0]}\n{new}\n{marks[1]}{after}"
+def write(name: str, title: str, command: str, body: str) -> None:
+    """Write a group's page, then the overview of all pages."""
+    RESULTS.mkdir(exist_ok=True)
+    text = f"# {title}\n\nWritten by `{command}`: {machine()}.\n\n{body}\n"
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    write_overview()
 
 
-def write(tables: dict[str, str], threads: int) -> None:
-    """Put tables into the page, each between its marks; the machine and the overview too."""
-    text = PAGE.read_text(encoding="utf-8")
-    how = "One thread each, processor time." if threads == 1 else f"{threads} threads each."
-    for name, new in {"machine": f"{machine()}.", **tables}.items():
-        text = _put(text, name, new if name in ("machine", "footprint") else f"{how} {new}")
-    PAGE.write_text(_put(text, "overview", overview(text)), encoding="utf-8")
+def write_overview() -> None:
+    """Write the overview of the pages that exist, in the order of the groups."""
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in sorted(RESULTS.glob("*.md"))}
+    pages.pop("README", None)
+    order = [*GROUPS, *sorted(pages.keys() - GROUPS.keys())]
+    text = overview({name: pages[name] for name in order if name in pages})
+    (RESULTS / "README.md").write_text(text, encoding="utf-8")

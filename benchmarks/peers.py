@@ -1,6 +1,6 @@
 """Other libraries that differentiate programs: JAX (jit), autograd, tinygrad (TinyJit), as far as they are installed.
 
-    python -m benchmarks.peers       prints the table, and writes it into docs/performance.md
+    python -m benchmarks.peers       prints the table, and writes it to benchmarks/results/peers.md
 
 The same formulas and the same numbers everywhere, each library in a process of its own, in turn. What is measured is a loss
 and all its gradients. What a library can compile beforehand is compiled beforehand.
@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy
 
-from . import page
+from . import page, trees
 from .engine import Engine, serve
 from .measure import Process
 
+TITLE = "Comparison with other libraries"
 ROUNDS = 7
 THREADS = 2
 #: By their names in the table: the module that has to be there.
@@ -196,7 +197,12 @@ def prepared(peers: dict[str, Process], work: str) -> dict[str, Process]:
 
 def main() -> None:
     """Measure what is installed, print the table, write it."""
-    peers = {name: Process(module, "benchmarks.peers", name) for name, module in PEERS.items() if find_spec(module)}
+    parent = trees.package_parent(trees.ROOT)
+    peers = {
+        name: Process(module, "benchmarks.peers", name, parent=parent)
+        for name, module in PEERS.items()
+        if module == "retrograd" or find_spec(module)
+    }
     peers = prepared(peers, next(iter(WORKS)))
     lines = ["| | " + " | ".join(peers) + " |", "| --- |" + " --- |" * len(peers)]
     for work in WORKS:
@@ -207,7 +213,8 @@ def main() -> None:
         cells = [page.readable(statistics.median(taken[name])) if name in taken else "" for name in peers]
         lines.append("| " + " | ".join((work, *cells)) + " |")
         print(lines[-1], flush=True)
-    page.write({"peers": f"The medians of {ROUNDS} rounds.\n\n" + "\n".join(lines)}, THREADS)
+    how = f"{THREADS} threads each. The medians of {ROUNDS} rounds."
+    page.write("peers", TITLE, "python -m benchmarks.peers", "\n".join([how, "", *lines]))
 
 
 if __name__ == "__main__":
