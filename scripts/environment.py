@@ -1,8 +1,11 @@
-"""Create the checkout's virtual environment, keep it current, and run Python in it.
+"""Make the checkout's virtual environment, keep it current, and run Python in it.
 
 Needs Python 3.11 or newer and pip, nothing else. Used by demo.py and test.py; as a command,
 ``python3 scripts/environment.py [python arguments]`` creates the environment with the development tools
 and runs its Python: ``python3 scripts/environment.py -m ruff check``.
+
+Every Python version has its own environment. The first one to make an environment owns the folder ``.venv``; another
+version uses ``.venv-3.12``, named after itself. To give ``.venv`` to another version, delete the folder.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,9 +24,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / ".venv"
-# BUILDING is written first and renamed to RECORD last: a folder with neither was not created by this script, a folder
-# with BUILDING alone was interrupted.
+
+
+def version_of(folder: Path) -> str | None:
+    """Return the Python version, such as ``3.12``, of the virtual environment in ``folder``, or None."""
+    try:
+        found = re.search(
+            r"^version\s*=\s*(\d+\.\d+)", (folder / "pyvenv.cfg").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    except OSError:
+        return None
+    return found[1] if found else None
+
+
+def folder_of(version: str, root: Path = ROOT) -> Path:
+    """Return the folder for the environment of a Python version: ``.venv`` unless another version owns it."""
+    shared = root / ".venv"
+    return shared if version_of(shared) in (None, version) else root / f".venv-{version}"
+
+
+FOLDER = folder_of("{}.{}".format(*sys.version_info))
+# BUILDING is written before anything else and renamed to RECORD last. A folder with neither was not made by this script;
+# in a folder with BUILDING alone the set-up was interrupted.
 BUILDING = FOLDER / "retrograd-building"
 RECORD = FOLDER / "retrograd-environment.json"
 

@@ -1,0 +1,169 @@
+"""The scripts that set up an environment, choose tests and run the checks on every supported Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.pages import ROOT
+
+SCRIPTS = ROOT / "scripts"
+
+
+def load(name: str) -> ModuleType:
+    """Import a script by its path, because ``test`` is also a package of Python's."""
+    spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts_on_the_path() -> Iterator[None]:
+    sys.path.insert(0, str(SCRIPTS))
+    yield
+    sys.path.remove(str(SCRIPTS))
+
+
+def made_by(root: Path, version: str) -> None:
+    (root / ".venv").mkdir()
+    (root / ".venv" / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {version}\n", encoding="utf-8")
+
+
+def test_the_first_version_owns_the_environment_without_a_suffix(tmp_path: Path) -> None:
+    environment = load("environment")
+    assert environment.folder_of("3.12", tmp_path) == tmp_path / ".venv"
+    made_by(tmp_path, "3.12.1")
+    assert environment.folder_of("3.12", tmp_path) == tmp_path / ".venv"
+    assert environment.folder_of("3.11", tmp_path) == tmp_path / ".venv-3.11"
+    assert environment.folder_of("3.1", tmp_path) == tmp_path / ".venv-3.1"
+
+
+def test_an_environment_names_the_version_of_its_python(tmp_path: Path) -> None:
+    environment = load("environment")
+    assert environment.version_of(Path(sys.prefix)) in (None, "{}.{}".format(*sys.version_info))
+    assert environment.version_of(tmp_path) is None
+
+
+def test_an_environment_is_current_only_for_the_files_it_was_made_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment = load("environment")
+    (tmp_path / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    before = environment.fingerprint()
+    assert environment.fingerprint() == before
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
+    assert environment.fingerprint() != before
+
+
+def test_a_folder_that_the_script_did_not_make_is_not_deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment = load("environment")
+    (tmp_path / "notes.txt").write_text("kept", encoding="utf-8")
+    for name, path in {"FOLDER": "", "BUILDING": "retrograd-building", "RECORD": "retrograd-environment.json"}.items():
+        monkeypatch.setattr(environment, name, tmp_path / path)
+    with pytest.raises(SystemExit, match="was not made by this script"):
+        environment.build(set())
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "kept"
+
+
+def test_every_selected_test_is_found() -> None:
+    script = load("test")
+    paths = [Path(each) for each in script.pytest_arguments(["--selection", "-q"])[:-1]]
+    assert [path.stem for path in paths] == list(script.SELECTION) and all(path.is_file() for path in paths)
+
+
+def test_a_test_is_found_by_its_name_in_any_folder(tmp_path: Path) -> None:
+    script = load("test")
+    (tmp_path / "unit").mkdir()
+    (tmp_path / "unit" / "test_one.py").touch()
+    found = script.pytest_arguments(["test_one", "-k", "info", "tests/test_cli.py"], tmp_path)
+    assert found == [str(tmp_path / "unit" / "test_one.py"), "-k", "info", "tests/test_cli.py"]
+    with pytest.raises(SystemExit, match=r"0 files .* are named test_two\.py"):
+        script.pytest_arguments(["test_two"], tmp_path)
+    (tmp_path / "test_one.py").touch()
+    with pytest.raises(SystemExit, match=r"2 files .* are named test_one\.py"):
+        script.pytest_arguments(["test_one"], tmp_path)
+
+
+def test_the_supported_versions_are_those_of_the_classifiers() -> None:
+    ci = load("ci")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert ci.supported(text) == ["3.11", "3.12", "3.13", "3.14"]
+    assert f'requires-python = ">={ci.supported(text)[0]}"' in text
+
+
+def fake_python(path: Path, script: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreters are shell scripts")
+def test_an_interpreter_that_does_not_start_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ci = load("ci")
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    fake_python(tmp_path / "shims" / "python3.12", "exit 127")
+    assert ci.find_python("3.12") is None
+    fake_python(tmp_path / "pyenv/versions/3.12.9/bin/python", "echo 3.12")
+    newest = fake_python(tmp_path / "pyenv/versions/3.12.10/bin/python", "echo 3.12")
+    assert ci.find_python("3.12") == newest
+    assert ci.find_python("3.13") is None
+    on_path = fake_python(tmp_path / "shims" / "python3.12", "echo 3.12")
+    assert ci.find_python("3.12") == on_path
+    fake_python(tmp_path / "shims" / "python3.12", "echo 3.11")  # another version than its name says
+    assert ci.find_python("3.12") == newest
+
+
+def test_other_versions_run_the_selection_or_with_all_the_whole_suite() -> None:
+    ci = load("ci")
+    for everything in (False, True):
+        (step,) = [each for each in ci.steps({"3.99": "python3.99"}, everything) if each.title == "tests, 3.99"]
+        assert step.command == ["python3.99", str(SCRIPTS / "test.py"), *([] if everything else ["--selection"])]
+        assert step.tests
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "passed", "summary"),
+    [
+        ("=== 2 failed, 31 passed, 1 warning in 4.05s ===", 1, False, "2 failed, 31 passed, 1 warning in 4.05s"),
+        ("31 passed, 4 skipped in 304.05s (0:05:04)", 0, True, "31 passed, 4 skipped in 304.05s (0:05:04)"),
+        ("=== no tests ran in 0.01s ===", 0, False, "no test ran"),
+        ("4 skipped in 0.01s", 0, False, "4 skipped in 0.01s"),
+        ("Setting up failed", 3, False, "exit status 3"),
+    ],
+)
+def test_a_step_of_tests_passes_only_if_a_test_passed(
+    printed: str, status: int, passed: bool, summary: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    ci = load("ci")
+    command = [sys.executable, "-c", f"print({printed!r}); raise SystemExit({status})"]
+    outcome = ci.run(ci.Step("tests", command, tests=True))
+    assert (outcome.passed, outcome.summary) == (passed, summary)
+    assert printed.encode() in capfdbinary.readouterr().out.splitlines()
+
+
+def test_a_version_without_an_interpreter_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ci = load("ci")
+    monkeypatch.setattr(ci, "find_python", lambda version: None)
+    monkeypatch.setattr(ci, "run", lambda step: ci.Outcome(step.title, step.title != "types", 0.5, ""))
+    assert ci.main([]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "CI failed: types"
+    this = "{}.{}".format(*sys.version_info)
+    assert [each for each in lines if each.startswith("NOT TESTED")] == [
+        f"NOT TESTED: {version}" for version in ("3.11", "3.12", "3.13", "3.14") if version != this
+    ]
+    monkeypatch.setattr(ci, "run", lambda step: ci.Outcome(step.title, True, 0.5, ""))
+    assert ci.main(["--all"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "CI passed."
