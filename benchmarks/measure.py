@@ -47,6 +47,12 @@ class Result:
         """Return the median of ``times`` per operation of the row."""
         return statistics.median(times) / self.row.operations
 
+    def extend(self, later: Result) -> None:
+        """Append the rounds of another measurement of the row."""
+        for name in ("ours", "other", "theirs", "by_hand"):
+            getattr(self, name).extend(getattr(later, name))
+        self.disturbed += later.disturbed
+
     def by_round(self, of: list[float]) -> list[float]:
         """Return each round's time in ``of`` divided by that of this checkout."""
         return [other / mine for mine, other in zip(self.ours, of, strict=True)]
@@ -110,6 +116,14 @@ class Process:
             raise answer
         return answer
 
+    def close(self) -> None:
+        """End the process."""
+        assert self._pipe.stdin is not None
+        assert self._pipe.stdout is not None
+        self._pipe.stdin.close()
+        self._pipe.stdout.close()
+        self._pipe.wait()
+
 
 class Bench:
     """All engines, each in its own process: this checkout, the tree to compare with, and PyTorch.
@@ -118,17 +132,23 @@ class Bench:
     """
 
     def __init__(self, threads: int, theirs: bool, against: Path | None = None) -> None:
+        self.threads = threads
+        self.parents = {"ours": trees.package_parent(trees.ROOT)} | ({"other": against} if against else {})
         self.engines: dict[str, Process] = {}
-        for name, parent in {"ours": trees.package_parent(trees.ROOT), "other": against}.items():
-            if parent is not None:
-                engine = Process("retrograd", "benchmarks.engine", "retrograd", str(threads), parent=parent)
-                imported = engine.ask("location")
-                if Path(imported).resolve().parent.parent != parent:
-                    raise SystemExit(f"{parent} was to be measured, but {imported} was imported.")
-                self.engines[name] = engine
+        self.restart()
         if theirs:
             self.engines["theirs"] = Process("torch", "benchmarks.engine", "torch", str(threads))
-        self.threads = threads
+
+    def restart(self) -> None:
+        """Start new processes for the trees of retrograd."""
+        for name, parent in self.parents.items():
+            if name in self.engines:
+                self.engines[name].close()
+            engine = Process("retrograd", "benchmarks.engine", "retrograd", str(self.threads), parent=parent)
+            imported = engine.ask("location")
+            if Path(imported).resolve().parent.parent != parent:
+                raise SystemExit(f"{parent} was to be measured, but {imported} was imported.")
+            self.engines[name] = engine
 
     def measure(self, group: Group, place: int, rounds: int) -> Result:
         """Return the times of a group's row; raise AssertionError if the engines' results differ."""

@@ -86,6 +86,13 @@ def comparison_mean(results: list[Result]) -> str:
     return text + (f"{quartiles(means('theirs'))[1]:20.2f}" if results[0].theirs else "")
 
 
+def group_line(results: list[Result]) -> str:
+    """Return the last line of a group on the screen: its geometric mean, if anything was compared."""
+    if results[0].other:
+        return comparison_mean(results)
+    return f"{'geometric mean':58}{mean(results):28.2f}" if results[0].theirs else ""
+
+
 def mean(results: list[Result]) -> float:
     """Return the geometric mean of the rows' ratios to PyTorch."""
     return geometric_mean(each.ratios(each.theirs)[1] for each in results)
