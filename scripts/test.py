@@ -19,9 +19,9 @@ TESTS = ROOT / "tests"
 #: The files whose outcome depends most on the Python version, wherever they are below ``tests``.
 SELECTION = (
     "test_operations", "test_arithmetic",  # operations
-    "test_backward", "test_graph", "test_forward", "test_function", "test_transforms",  # autograd
-    "test_hot_path", "test_saved", "test_tracebacks",  # generated code
-    "test_in_place", "test_shapes", "test_indexing",  # views
+    "test_backward", "test_graph", "test_forward", "test_autograd_function", "test_transforms",  # autograd
+    "test_fast_path", "test_saved_tensors", "test_tracebacks",  # generated code
+    "test_inplace", "test_shapes", "test_indexing",  # views
     "test_printing", "test_compile",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.pages import ROOT
+from tests.architecture.markdown_pages import ROOT
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
