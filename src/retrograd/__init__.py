@@ -50,11 +50,8 @@ if _typing.TYPE_CHECKING:
     from . import (
         __config__,
         _tensor_str,
-        accelerator,
         amp,
-        backends,
         compiler,
-        cpu,
         cuda,
         fft,
         func,
@@ -62,8 +59,6 @@ if _typing.TYPE_CHECKING:
         jit,
         linalg,
         monitor,
-        mps,
-        mtia,
         nn,
         optim,
         random,
@@ -77,7 +72,6 @@ if _typing.TYPE_CHECKING:
         types,
         utils,
         version,
-        xpu,
     )
     from .amp import GradScaler, autocast
     from .compiler import compile
@@ -133,5 +127,5 @@ _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMIN
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]
-_sys.meta_path.append(_absent.Absences(__name__))
+_sys.meta_path.append(_absent.Absences(__name__, f"{__name__}.namespaces"))
 __getattr__, __dir__ = _absent.absent(__name__, _LATER), _absent.listed(globals())

@@ -12,6 +12,7 @@ import opcode
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -125,23 +126,32 @@ def _loaded(module_name: str, name: str, source: str) -> Any:
 
 
 class Absences:
-    """A finder, the last one, of the modules of a package: an error that names the module and points to the page."""
+    """The last finder of the modules of a package: of those without a file in ``table``, and of those that are missing.
 
-    def __init__(self, package: str) -> None:
-        self.package = package
+    The error for a missing module names the page. ``table``: the module with the others, loaded when the first is
+    imported; its function ``find`` returns their specs.
+    """
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        """Raise ModuleNotFoundError for what is to be imported and is not there; nothing if it is only asked for."""
+    def __init__(self, package: str, table: str = "") -> None:
+        self.package, self.table = package, table
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec of a module of the table; raise ModuleNotFoundError in an import of any other."""
         if fullname.partition(".")[0] == self.package:
+            found: ModuleSpec | None = (self.table and importlib.import_module(self.table).find(fullname)) or None
+            if found is not None:
+                return found
             # importlib has called; whoever called it says whether this is an import or only a question.
             asking = getattr(sys.modules.get("importlib.util"), "find_spec", None)
             if sys._getframe(2).f_code is not getattr(asking, "__code__", None):
                 raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
+        return None
 
 
 #: What stands in the package for its own use.
 INSIDE = (
-    "cli", "compat", "core", "dispatch", "import_hook", "inspection", "kernels", "operations", "runner", "runtime",
+    "cli", "compat", "core", "dispatch", "import_hook", "inspection", "kernels", "namespaces", "operations", "runner",
+    "runtime",
 )  # fmt: skip
 
 

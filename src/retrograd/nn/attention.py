@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..compat.config_module import ATTENTION
 from ..compat.missing_names import absent, listed
+from ..operations.nn.attention import ENABLED
 
 
 class SDPBackend(enum.Enum):
@@ -41,12 +41,12 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
             f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
         )
     allowed = {backends} if isinstance(backends, SDPBackend) else set(backends)
-    before = dict(ATTENTION)
-    ATTENTION.update({name: each in allowed for each, name in _NAMES.items()})
+    before = dict(ENABLED)
+    ENABLED.update({name: each in allowed for each, name in _NAMES.items()})
     try:
         yield
     finally:
-        ATTENTION.update(before)
+        ENABLED.update(before)
 
 
 __all__ = ["SDPBackend", "sdpa_kernel"]

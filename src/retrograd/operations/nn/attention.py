@@ -21,6 +21,9 @@ from .softmax import softmax
 
 F: Any = TENSORS
 
+#: The implementations of attention that a program has enabled. There is one, so that they have no effect.
+ENABLED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "overrideable": True, "reduced": False}
+
 
 _KIND: Any = {
     "backward": "ScaledDotProductFlashAttentionForCpuBackward0", "outputs": ("output", "logsumexp"),

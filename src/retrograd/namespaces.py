@@ -1,0 +1,868 @@
+"""Namespaces of PyTorch in which there is little but constants, no-ops, settings and errors, as one table.
+
+A block is a function: its decorator says the name of the namespace, its docstring is the module's, and it returns the
+names of the namespace. The key of a function is its signature, and its value is the answer:
+
+    "device_count() -> int": 0                             returns a constant
+    "empty_cache() -> None": None                          does nothing
+    "init() -> None": AssertionError("Torch not ...")      raises PyTorch's error
+    "version() -> str": some_function                      calls a function with the same arguments
+
+Any other key is the name of an attribute: a constant, a class, a function as it stands, a checked setting
+(:class:`Flag`), or ``PART`` for a module below. :func:`find` is called for modules of the package that have no file
+(``compat/missing_names.py``); a block is evaluated when its module is first imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
+from typing import Any, Self
+
+import numpy
+
+from . import determinism
+from .compat.missing_names import absent, listed
+from .compat.type_names import kind_of
+from .core import devices, dtypes
+from .dispatch.node_classes import compiled
+from .operations.nn.attention import ENABLED
+from .runtime.user_frame import warn
+
+Names = dict[str, Any]
+#: The names of a namespace, by its own name below ``torch``.
+BLOCKS: dict[str, Callable[[], Names]] = {}
+#: The value of a module below that ``__all__`` names.
+PART = object()
+
+
+def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
+    """Enter a block in the table."""
+
+    def enter(block: Callable[[], Names]) -> Callable[[], Names]:
+        BLOCKS[name] = block
+        return block
+
+    return enter
+
+
+# -- Settings: attributes that are checked when they are set -----------------------------------------------------------
+
+
+class Flag:
+    """A setting of a module: a bool, if nothing else is said.
+
+    ``setter``: the name of PyTorch's setter in its error for a value of another type; without one, any value is taken.
+    """
+
+    def __init__(self, default: Any, setter: str = "") -> None:
+        self.value, self.setter = default, setter
+
+    def check(self, value: Any) -> None:
+        """Raise PyTorch's error for a value that can not be set."""
+        if self.setter and value.__class__ is not bool:
+            raise RuntimeError(f"{self.setter} expects a bool, but got {kind_of(value)}")
+
+    def __get__(self, module: Any, owner: Any = None) -> Any:
+        return self.value
+
+    def __set__(self, module: Any, value: Any) -> None:
+        self.check(value)
+        self.value = value
+
+
+class Precision(Flag):
+    """The precision of products of float32. It has no effect: they are calculated in float32."""
+
+    def __init__(self, default: str = "none") -> None:
+        super().__init__(default)
+
+    def check(self, value: Any) -> None:
+        if value not in ("none", "ieee", "tf32", "bf16"):
+            raise RuntimeError(f"Unknown precision: {value}")
+
+
+class _AllowTF32(Flag):
+    """``torch.backends.cuda.matmul.allow_tf32``: another name of ``set_float32_matmul_precision``."""
+
+    def __get__(self, module: Any, owner: Any = None) -> bool:
+        return determinism.get_float32_matmul_precision() != "highest"
+
+    def __set__(self, module: Any, value: Any) -> None:
+        self.check(value)
+        determinism.set_float32_matmul_precision("high" if value else "highest")
+
+
+class _ProductPrecision(Precision):
+    """``torch.backends.cuda.matmul.fp32_precision``: likewise."""
+
+    def __get__(self, module: Any, owner: Any = None) -> str:
+        return "tf32" if determinism.get_float32_matmul_precision() != "highest" else self.value
+
+    def __set__(self, module: Any, value: Any) -> None:
+        super().__set__(module, value)
+        determinism.set_float32_matmul_precision("high" if value == "tf32" else "highest")
+
+
+class Group:
+    """Settings that are together an attribute of a module."""
+
+    def __init__(self, **flags: Flag) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._flags:
+            raise AttributeError(f"Unknown attribute {name}")
+        return self._flags[name].__get__(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._flags:
+            raise AttributeError(f"Unknown attribute {name}")
+        self._flags[name].__set__(self, value)
+
+
+# -- Answers ------------------------------------------------------------------------------------------------------------
+
+
+class ByName:
+    """An answer that is called with the name of its module and the arguments by name."""
+
+    def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
+        self.function, self.__doc__ = function, doc
+
+    def __call__(self, module: str, given: Names) -> Any:
+        return self.function(module, given)
+
+
+def _swap(module_name: str, values: Names) -> Names:
+    """Set some settings of a module (None: unchanged) and return the values of before."""
+    module = sys.modules[module_name]
+    before = {name: getattr(module, name) for name in values}
+    for name, value in values.items():
+        if value is not None:
+            setattr(module, name, value)
+    return before
+
+
+def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
+    names = {name.removeprefix("_"): value for name, value in given.items()}
+    return {name: None if name in unchanged else value for name, value in names.items()}
+
+
+def swapping(*unchanged: str) -> ByName:
+    """The answer of a ``set_flags``, which leaves some of its arguments without effect as PyTorch's does."""
+    return ByName(
+        lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
+        "Set settings; None leaves one unchanged. Return the values of before.",
+    )
+
+
+def within(*unchanged: str) -> ByName:
+    """The answer of a ``flags``, a context manager with other settings."""
+
+    @contextmanager
+    def block(module: str, given: Names) -> Iterator[None]:
+        before = _swap(module, _values(given, unchanged))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(sys.modules[module], name, value)
+
+    return ByName(block, "Return a context manager in which the settings have other values.")
+
+
+def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give an answer the docstring of the function that returns it."""
+    function.__doc__ = doc
+    return function
+
+
+def switch(getter: str, setter: str, store: Names, key: str) -> Names:
+    """Two functions, of which one returns what the other has set."""
+    setter_name, _, parameter = setter.rstrip(")").partition("(")
+    return {
+        f"{getter}() -> bool": documented(f"Return what :func:`{setter_name}` has set.", lambda: store[key]),
+        f"{setter_name}({parameter}: bool) -> None": documented(
+            "Set a value that has no effect.", lambda value: store.update({key: value})
+        ),
+    }  # fmt: skip
+
+
+# -- The libraries below: torch.backends --------------------------------------------------------------------------------
+
+
+@namespace("backends")
+def _backends() -> Names:
+    """Settings of numerical libraries and queries about them, as ``torch.backends``.
+
+    NumPy, its BLAS and CuPy compute; PyTorch's libraries are not used. Queries say so, and settings have no effect.
+    """
+    return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
+
+
+@namespace("backends.cpu")
+def _backends_cpu() -> Names:
+    """The CPU, as ``torch.backends.cpu``."""
+
+    def get_cpu_capability() -> str:
+        """Return the widest vector extension that NumPy has found: ``"AVX512"``, ``"AVX2"`` or ``"DEFAULT"``."""
+        simd: Any = numpy.show_config("dicts")["SIMD Extensions"]
+        names = " ".join([*simd.get("baseline", []), *simd.get("found", [])])
+        return next((name for name in ("AVX512", "AVX2") if name in names), "DEFAULT")
+
+    return {"get_cpu_capability": get_cpu_capability}
+
+
+@namespace("backends.cuda")
+def _backends_cuda() -> Names:
+    """Settings for NVIDIA GPUs, as ``torch.backends.cuda``. They have no effect."""
+
+    def is_built() -> bool:
+        """Return whether CuPy is installed and finds a GPU."""
+        return devices.gpu_count() > 0
+
+    @contextmanager
+    def sdp_kernel(
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Iterator[None]:
+        """Enable some implementations of attention (deprecated: use :func:`torch.nn.attention.sdpa_kernel`)."""
+        warn(
+            "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
+            "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+            FutureWarning,
+        )
+        before = dict(ENABLED)
+        ENABLED.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+        try:
+            yield
+        finally:
+            ENABLED.update(before)
+
+    return {
+        "is_built": is_built,
+        "matmul": Group(
+            allow_tf32=_AllowTF32(False, "set_allow_tf32_cublas"),
+            allow_fp16_reduced_precision_reduction=Flag(True),
+            allow_bf16_reduced_precision_reduction=Flag(True),
+            allow_fp16_accumulation=Flag(False, "set_allow_fp16_accumulation_cublas"),
+            fp32_precision=_ProductPrecision(),
+        ),
+        "fp32_precision": Precision(),
+        "is_flash_attention_available() -> bool": False,
+        **switch("flash_sdp_enabled", "enable_flash_sdp(enabled)", ENABLED, "flash"),
+        **switch("mem_efficient_sdp_enabled", "enable_mem_efficient_sdp(enabled)", ENABLED, "mem_efficient"),
+        **switch("math_sdp_enabled", "enable_math_sdp(enabled)", ENABLED, "math"),
+        **switch("cudnn_sdp_enabled", "enable_cudnn_sdp(enabled)", ENABLED, "cudnn"),
+        **switch(
+            "fp16_bf16_reduction_math_sdp_allowed", "allow_fp16_bf16_reduction_math_sdp(enabled)", ENABLED, "reduced"
+        ),
+        "sdp_kernel": sdp_kernel,
+    }
+
+
+@namespace("backends.cudnn")
+def _backends_cudnn() -> Names:
+    """NVIDIA's library of convolutions, as ``torch.backends.cudnn``: not used. Settings have no effect."""
+    return {
+        "is_available() -> bool": False,
+        "version() -> int | None": None,
+        "is_acceptable(tensor: Any) -> bool": False,
+        "enabled": Flag(True, "set_enabled_cudnn"),
+        "benchmark": Flag(False, "set_benchmark_cudnn"),
+        "benchmark_limit": Flag(None),
+        "deterministic": Flag(False, "set_deterministic_cudnn"),
+        "allow_tf32": Flag(True, "set_allow_tf32_cudnn"),
+        "fp32_precision": Precision(),
+        "conv": Flag(Group(fp32_precision=Precision("tf32"))),
+        "rnn": Flag(Group(fp32_precision=Precision("tf32"))),
+        "set_flags(_enabled: bool | None = None, _benchmark: bool | None = None, _benchmark_limit: int | None = None, "
+        "_deterministic: bool | None = None, _allow_tf32: bool | None = None, "
+        "_fp32_precision: str = 'none') -> tuple[Any, ...]": swapping("fp32_precision"),
+        "flags(enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False, "
+        "allow_tf32: bool | None = True, fp32_precision: str = 'none') -> AbstractContextManager[None]": within(
+            "benchmark_limit"
+        ),
+    }
+
+
+@namespace("backends.cusparselt")
+def _backends_cusparselt() -> Names:
+    """NVIDIA's library for semi-structured sparse matrices, as ``torch.backends.cusparselt``: not used."""
+    return {
+        "is_available() -> bool": False,
+        "version() -> int | None": None,
+        "get_max_alg_id() -> int | None": None,
+    }
+
+
+@namespace("backends.kleidiai")
+def _backends_kleidiai() -> Names:
+    """Arm's library of matrix products, as ``torch.backends.kleidiai``: not used."""
+    return {"is_available() -> bool": False}
+
+
+@namespace("backends.mha")
+def _backends_mha() -> Names:
+    """The fast path of transformers in evaluation, as ``torch.backends.mha``: there is none. The setting has no effect."""
+    return switch("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
+
+
+@namespace("backends.miopen")
+def _backends_miopen() -> Names:
+    """AMD's library of convolutions, as ``torch.backends.miopen``: not used. The setting has no effect."""
+    return {
+        "immediate": Flag(False),
+        "set_flags(_immediate: bool | None = None) -> tuple[Any, ...]": swapping(),
+        "flags(immediate: bool = False) -> AbstractContextManager[None]": within(),
+    }
+
+
+class verbose:
+    """A context manager in which PyTorch's library prints its calls; nothing is printed here."""
+
+    __module__ = "retrograd.backends.mkl"
+
+    def __init__(self, enable: int | bool) -> None:
+        self.enable = enable
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@namespace("backends.mkl")
+def _backends_mkl() -> Names:
+    """Intel's library of linear algebra, as ``torch.backends.mkl``: NumPy may be built with it."""
+
+    def is_available() -> bool:
+        """Return whether NumPy's BLAS is MKL."""
+        built = numpy.show_config("dicts")
+        return "mkl" in str(built["Build Dependencies"]["blas"].get("name"))
+
+    return {"VERBOSE_OFF": 0, "VERBOSE_ON": 1, "is_available": is_available, "verbose": verbose}
+
+
+@namespace("backends.mkldnn")
+def _backends_mkldnn() -> Names:
+    """Intel's library of neural networks, as ``torch.backends.mkldnn``: not used. Settings have no effect."""
+    return {
+        "VERBOSE_OFF": 0,
+        "VERBOSE_ON": 1,
+        "VERBOSE_ON_CREATION": 2,
+        "is_available() -> bool": False,
+        "is_acl_available() -> bool": False,
+        "verbose": verbose,
+        "enabled": Flag(True, "set_enabled_mkldnn"),
+        "deterministic": Flag(False, "set_deterministic_mkldnn"),
+        "allow_tf32": Flag(None),
+        "fp32_precision": Precision(),
+        "matmul": Flag(Group(fp32_precision=Precision())),
+        "conv": Flag(Group(fp32_precision=Precision())),
+        "rnn": Flag(Group(fp32_precision=Precision())),
+        "set_flags(_enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None, "
+        "_fp32_precision: str = 'none') -> tuple[Any, ...]": swapping("fp32_precision"),
+        "flags(enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, "
+        "fp32_precision: str = 'none') -> AbstractContextManager[None]": within(),
+    }
+
+
+@namespace("backends.mps")
+def _backends_mps() -> Names:
+    """Apple GPUs, as ``torch.backends.mps``: not supported."""
+    return {
+        "is_available() -> bool": False,
+        "is_built() -> bool": False,
+        "is_macos13_or_newer(minor: int = 0) -> bool": _no_mps("isOnMacOSorNewer"),
+        "is_macos_or_newer(major: int, minor: int) -> bool": _no_mps("isOnMacOSorNewer"),
+    }
+
+
+@namespace("backends.nnpack")
+def _backends_nnpack() -> Names:
+    """A library of convolutions, as ``torch.backends.nnpack``: not used. The setting has no effect."""
+    return {
+        "is_available() -> bool": False,
+        "enabled": Flag(True),
+        "set_flags(_enabled: bool | None) -> tuple[Any, ...]": swapping(),
+        "flags(enabled: bool = False) -> AbstractContextManager[None]": within(),
+    }
+
+
+@namespace("backends.openmp")
+def _backends_openmp() -> Names:
+    """Threads of compiled loops, as ``torch.backends.openmp``: not used."""
+    return {"is_available() -> bool": False}
+
+
+@namespace("backends.opt_einsum")
+def _backends_opt_einsum() -> Names:
+    """The package that optimises the order of contractions, as ``torch.backends.opt_einsum``.
+
+    ``einsum`` finds a cheap order without it; the settings have no effect.
+    """
+
+    def is_available() -> bool:
+        """Return whether the package is installed."""
+        return importlib.util.find_spec("opt_einsum") is not None
+
+    def get_opt_einsum() -> Any:
+        """Return the package, or None."""
+        return importlib.import_module("opt_einsum") if is_available() else None
+
+    return {
+        "is_available": is_available,
+        "get_opt_einsum": get_opt_einsum,
+        "enabled": Flag(is_available()),
+        "strategy": Flag("auto" if is_available() else None),
+        "set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> tuple[Any, ...]": swapping(),
+        "flags(enabled: bool | None = None, strategy: str | None = None) -> AbstractContextManager[None]": within(),
+    }
+
+
+@namespace("backends.quantized")
+def _backends_quantized() -> Names:
+    """Libraries for quantized tensors, as ``torch.backends.quantized``: none, because there are no such tensors."""
+
+    def set_engine(module: Any, value: Any) -> None:
+        if value != "none":
+            raise RuntimeError(f"{value} is not a valid value for quantized engine")
+
+    return {
+        "engine": property(lambda module: "none", set_engine),
+        "supported_engines": property(lambda module: ["none"]),
+    }
+
+
+# -- Devices that are not supported -------------------------------------------------------------------------------------
+
+
+@namespace("xpu")
+def _xpu() -> Names:
+    """Intel GPUs, as ``torch.xpu``: not supported. Queries are answered; what needs a device raises PyTorch's error."""
+    none = AssertionError("Torch not compiled with XPU enabled")
+    return {
+        "is_available() -> bool": False,
+        "is_initialized() -> bool": False,
+        "device_count() -> int": 0,
+        "is_bf16_supported(including_emulation: bool = True) -> bool": False,
+        "empty_cache() -> None": None,
+        "manual_seed(seed: int) -> None": None,
+        "manual_seed_all(seed: int) -> None": None,
+        "seed() -> None": None,
+        "seed_all() -> None": None,
+        "memory_allocated(device: Any = None) -> int": 0,
+        "memory_reserved(device: Any = None) -> int": 0,
+        "max_memory_allocated(device: Any = None) -> int": 0,
+        "max_memory_reserved(device: Any = None) -> int": 0,
+        "init() -> None": none,
+        "current_device() -> int": none,
+        "set_device(device: Any) -> None": none,
+        "synchronize(device: Any = None) -> None": none,
+        "get_device_name(device: Any = None) -> str": none,
+        "get_device_properties(device: Any = None) -> Any": none,
+        "current_stream(device: Any = None) -> Any": none,
+    }
+
+
+def _no_mps(function: str) -> RuntimeError:
+    return RuntimeError(f"Cannot execute {function}() without MPS backend.")
+
+
+@namespace("mps")
+def _mps() -> Names:
+    """Apple GPUs, as ``torch.mps``: not supported. Queries are answered; what needs a device raises PyTorch's error."""
+    return {
+        "is_available() -> bool": False,
+        "device_count() -> int": 0,
+        "manual_seed(seed: int) -> None": None,
+        "synchronize() -> None": _no_mps("deviceSynchronize"),
+        "empty_cache() -> None": _no_mps("emptyCache"),
+        "seed() -> None": _no_mps("getDefaultGenerator"),
+        "get_rng_state(device: Any = 'mps') -> Any": _no_mps("getDefaultGenerator"),
+        "set_rng_state(new_state: Any, device: Any = 'mps') -> None": _no_mps("getDefaultGenerator"),
+        "current_allocated_memory() -> int": _no_mps("getCurrentAllocatedMemory"),
+        "driver_allocated_memory() -> int": _no_mps("getDriverAllocatedMemory"),
+        "recommended_max_memory() -> int": _no_mps("getRecommendedMaxMemory"),
+    }
+
+
+@namespace("mtia")
+def _mtia() -> Names:
+    """Meta's accelerators, as ``torch.mtia``: not supported."""
+    return {"is_available() -> bool": False, "is_initialized() -> bool": False, "device_count() -> int": 0}
+
+
+# -- The CPU as a device ------------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """The CPU's only stream. Work in it is done when it is submitted."""
+
+    __module__ = "retrograd.cpu"
+
+    def __init__(self, priority: int = -1) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        """Do nothing."""
+
+    def record_event(self) -> None:
+        """Do nothing."""
+
+    def wait_event(self, event: Any) -> None:
+        """Do nothing."""
+
+
+class Event:
+    """An event of the CPU's stream. It has always happened."""
+
+    __module__ = "retrograd.cpu"
+
+    def query(self) -> bool:
+        """Return True."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Do nothing."""
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Do nothing."""
+
+
+class StreamContext:
+    """A context manager in which a stream is in use. It has no effect because there is only one."""
+
+    __module__ = "retrograd.cpu"
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@namespace("cpu")
+def _cpu() -> Names:
+    """The CPU by the functions that GPUs have, as ``torch.cpu``."""
+    only = Stream()
+
+    def stream(stream: Any) -> StreamContext:
+        """Return a context manager in which a stream is in use."""
+        return StreamContext(stream)
+
+    def current_stream(device: Any = None) -> Stream:
+        """Return the only stream."""
+        return only
+
+    def get_capabilities() -> Mapping[str, Any]:
+        """Return what NumPy has found out: vector extensions by name, the architecture and the number of cores."""
+        found: dict[str, Any] = {"architecture": platform.machine(), "num_logical_cores": os.cpu_count()}
+        simd: Any = numpy.show_config("dicts")["SIMD Extensions"]
+        for group, names in simd.items():
+            found.update({name.lower(): group in ("baseline", "found") for name in names})
+        return MappingProxyType(found)
+
+    return {
+        "Stream": Stream,
+        "Event": Event,
+        "StreamContext": StreamContext,
+        "stream": stream,
+        "current_stream": current_stream,
+        "get_capabilities": get_capabilities,
+        "is_available() -> bool": True,
+        "is_initialized() -> bool": True,
+        "device_count() -> int": 1,
+        "current_device() -> str": "cpu",
+        "set_device(device: Any) -> None": None,
+        "synchronize(device: Any = None) -> None": None,
+    }
+
+
+@namespace("cpu.amp")
+def _cpu_amp() -> Names:
+    """Mixed precision by its old names, as ``torch.cpu.amp``; ``torch.amp`` has the new ones."""
+    from .amp import old
+
+    autocast, grad_scaler = old.classes("cpu", dtypes.bfloat16)
+    return {"autocast": autocast, "GradScaler": grad_scaler}
+
+
+# -- The device in use --------------------------------------------------------------------------------------------------
+
+
+class device_index:
+    """A context manager in which the GPU of this index is in use; None: it has no effect."""
+
+    __module__ = "retrograd.accelerator"
+
+    def __init__(self, device: int | None, /) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            accelerator: Any = sys.modules[self.__module__]
+            self.before = accelerator.current_device_index()
+            accelerator.set_device_index(self.idx)
+
+    def __exit__(self, *error: object) -> None:
+        if self.idx is not None:
+            accelerator: Any = sys.modules[self.__module__]
+            accelerator.set_device_index(self.before)
+
+
+@namespace("accelerator")
+def _accelerator() -> Names:
+    """The accelerator in use, as ``torch.accelerator``: the GPU if CuPy finds one, else none."""
+    from . import cuda
+
+    def on_gpu(function: Callable[..., Any], old_name_of: str = "") -> Callable[..., Any]:
+        def answer(*args: Any) -> Any:
+            if old_name_of:
+                warn(f"Use `{old_name_of}` instead.", FutureWarning)
+            if not cuda.is_available():
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+            return function(*args)
+
+        what = f"torch.accelerator.{old_name_of}" if old_name_of else f"torch.cuda.{function.__name__}"
+        return documented(f"Call :func:`{what}`. Raises RuntimeError without a GPU.", answer)
+
+    def nothing() -> None: ...
+
+    def current_accelerator(check_available: bool = False) -> devices.device | None:
+        """Return the device ``cuda`` if there is a GPU, else None."""
+        return devices.device("cuda") if cuda.is_available() else None
+
+    def get_device_capability(device: Any) -> dict[str, Any]:
+        return {"supported_dtypes": set(dtypes.ALL)}
+
+    return {
+        "is_available() -> bool": cuda.is_available,
+        "device_count() -> int": cuda.device_count,
+        "current_accelerator": current_accelerator,
+        "current_device_index() -> int": on_gpu(cuda.current_device),
+        "set_device_index(device: Any, /) -> None": on_gpu(cuda.set_device),
+        "current_device_idx() -> int": on_gpu(cuda.current_device, old_name_of="current_device_index"),
+        "set_device_idx(device: Any, /) -> None": on_gpu(cuda.set_device, old_name_of="set_device_index"),
+        "device_index": device_index,
+        "get_device_capability(device: Any = None, /) -> dict[str, Any]": documented(
+            "Return the dtypes of the GPU. Raises RuntimeError without a GPU.", on_gpu(get_device_capability)
+        ),
+        "current_stream(device: Any = None, /) -> Any": on_gpu(cuda.current_stream),
+        "set_stream(stream: Any) -> None": on_gpu(cuda.set_stream),
+        "synchronize(device: Any = None, /) -> None": on_gpu(cuda.synchronize),
+        "empty_cache() -> None": on_gpu(cuda.empty_cache),
+        "empty_host_cache() -> None": documented(
+            "Do nothing: no pinned memory is cached. Raises RuntimeError without a GPU.", on_gpu(nothing)
+        ),
+        "get_memory_info(device_index: Any = None, /) -> tuple[int, int]": on_gpu(cuda.mem_get_info),
+        "memory_allocated(device_index: Any = None, /) -> int": on_gpu(cuda.memory_allocated),
+        "memory_reserved(device_index: Any = None, /) -> int": on_gpu(cuda.memory_reserved),
+        "max_memory_allocated(device_index: Any = None, /) -> int": on_gpu(cuda.max_memory_allocated),
+        "max_memory_reserved(device_index: Any = None, /) -> int": on_gpu(cuda.max_memory_reserved),
+        "memory_stats(device_index: Any = None, /) -> dict[str, Any]": on_gpu(cuda.memory_stats),
+        "reset_peak_memory_stats(device_index: Any = None, /) -> None": on_gpu(cuda.reset_peak_memory_stats),
+        "reset_accumulated_memory_stats(device_index: Any = None, /) -> None": documented(
+            "Do nothing: no sums are kept. Raises RuntimeError without a GPU.", on_gpu(lambda device_index: None)
+        ),
+    }
+
+
+# -- PyTorch's compiler -------------------------------------------------------------------------------------------------
+
+
+@namespace("_dynamo")
+def _dynamo() -> Names:
+    """The front end of PyTorch's compiler, as ``torch._dynamo``: names of ``torch.compiler``, and hints without effect."""
+    from . import compiler
+    from .compiler.compiled_function import disabled
+
+    def optimize(*args: Any, **kwargs: Any) -> Any:
+        """Return a decorator that returns the function."""
+        return lambda function: function
+
+    def run(fn: Any = None) -> Any:
+        """Return ``fn``."""
+        return fn
+
+    def graph_break(msg: str = "") -> None:
+        """End the recorded part of a call that is being recorded."""
+        disabled(lambda: None)()
+
+    taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
+             "list_backends", "reset", "set_stance")  # fmt: skip
+    hints = ("mark_dynamic", "maybe_mark_dynamic", "mark_static", "mark_static_address")
+    return {
+        **{name: getattr(compiler, name) for name in taken},
+        "config": PART,
+        "optimize": optimize,
+        "run": run,
+        "graph_break": graph_break,
+        **{f"{name}(t: Any, index: Any, **bounds: Any) -> None": None for name in hints},
+    }
+
+
+@namespace("_dynamo.config")
+def _dynamo_config() -> Names:
+    """Settings of PyTorch's compiler. They have no effect, and a program may set others."""
+    return {
+        "suppress_errors": False,
+        "verbose": False,
+        "cache_size_limit": 8,
+        "recompile_limit": 8,
+        "accumulated_cache_size_limit": 256,
+        "accumulated_recompile_limit": 256,
+        "dynamic_shapes": True,
+        "assume_static_by_default": True,
+        "automatic_dynamic_shapes": True,
+        "capture_scalar_outputs": False,
+        "capture_dynamic_output_shape_ops": False,
+        "optimize_ddp": True,
+        "disable": False,
+        "error_on_recompile": False,
+        "inline_inbuilt_nn_modules": True,
+    }
+
+
+@namespace("_inductor")
+def _inductor() -> Names:
+    """The back end of PyTorch's compiler, as ``torch._inductor``: only its settings."""
+    return {"config": PART}
+
+
+@namespace("_inductor.config")
+def _inductor_config() -> Names:
+    """Settings of PyTorch's compiler. They have no effect, and a program may set others."""
+    return {
+        "coordinate_descent_tuning": False,
+        "max_autotune": False,
+        "fx_graph_cache": True,
+        "freezing": False,
+        "epilogue_fusion": True,
+        "triton": SimpleNamespace(unique_kernel_names=True, cudagraphs=False),
+        "cpp": SimpleNamespace(threads=-1),
+    }
+
+
+# -- From the table to modules ------------------------------------------------------------------------------------------
+
+
+def _parameters(signature: str) -> str:
+    """The arguments of a call that gives on the parameters of a signature."""
+    function = ast.parse(f"def {signature}: ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    given = function.args
+    starred = [("*", given.vararg), ("**", given.kwarg)]
+    return ", ".join(
+        [
+            *(each.arg for each in (*given.posonlyargs, *given.args)),
+            *(f"{each.arg}={each.arg}" for each in given.kwonlyargs),
+            *(star + each.arg for star, each in starred if each is not None),
+        ]
+    )
+
+
+def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
+    """The source of the function that gives an answer, and its docstring."""
+    if isinstance(answer, BaseException):
+        kind, words = type(answer).__name__, str(answer)
+        return f"raise {kind}({words!r})", f"Raise {kind} because the device is not present."
+    if answer is None and signature.endswith("-> None"):
+        return "pass", "Do nothing."
+    if not callable(answer):
+        return f"return {answer!r}", f"Return {answer!r}."
+    inner = f"_{signature.partition('(')[0]}"
+    space[inner] = answer
+    arguments = "__name__, locals()" if isinstance(answer, ByName) else _parameters(signature)
+    return f"return {inner}({arguments})", answer.__doc__ or ""
+
+
+def _functions(module_name: str, answers: Names) -> Names:
+    """The functions of a namespace by name, made of their signatures and answers."""
+    space, lines, docs = {**globals(), "__name__": module_name}, [], {}
+    for signature, answer in answers.items():
+        name = signature.partition("(")[0]
+        body, docs[name] = _definition(signature, answer, space)
+        lines += [f"def {signature}:", f"    {body}", ""]
+    if docs:
+        compiled(f"<{module_name}>", lines, space, name)
+    for each, doc in docs.items():
+        space[each].__doc__ = doc
+    return {each: space[each] for each in docs}
+
+
+def _adopted(value: Any, name: str, module_name: str) -> Any:
+    """A function of this file as one of a namespace."""
+    if isinstance(value, FunctionType) and value.__module__ == __name__:
+        _adopted(getattr(value, "__wrapped__", None), name, module_name)
+        value.__name__ = value.__qualname__ = name
+        value.__module__ = module_name
+        value.__code__ = value.__code__.replace(co_name=name, co_qualname=name)
+    return value
+
+
+def _parts(name: str) -> dict[str, str]:
+    """The modules directly below a namespace."""
+    below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
+    return {each: each for each in below if "." not in each}
+
+
+class TableLoader(Loader):
+    """Fills a module from its block of the table."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        full = module.__name__
+        name = full.partition(".")[2]
+        block = BLOCKS[name]
+        values, answers, flags = {}, {}, {}
+        for key, value in block().items():
+            if "(" in key:
+                answers[key] = value
+            elif isinstance(value, (Flag, property)):
+                flags[key] = value
+            elif value is not PART:
+                values[key] = _adopted(value, key, full)
+            else:
+                values[key] = importlib.import_module(f"{full}.{key}")
+        own = {**values, **_functions(full, answers)}
+        exported = [*own, *(each for each, flag in flags.items() if isinstance(flag, property))]
+        vars(module).update(own, __doc__=block.__doc__, __all__=sorted(exported))
+        vars(module).update(__getattr__=absent(full, _parts(name)), __dir__=listed(vars(module)))
+        module.__class__ = type("Settings", (ModuleType,), flags) if flags else ModuleType
+
+
+def find(fullname: str) -> ModuleSpec | None:
+    """The spec of a module of the table, or None."""
+    name = fullname.partition(".")[2]
+    if name not in BLOCKS:
+        return None
+    spec = importlib.util.spec_from_file_location(fullname, __file__, loader=TableLoader())
+    if spec is not None and _parts(name):
+        spec.submodule_search_locations = []
+    return spec
+
+
+__all__ = ["find"]
