@@ -22,7 +22,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager  # noqa: F401 - in signatures
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
