@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compat.missing_names import absent, listed
 from .core import torch_function
 
 _disabled_torch_function_impl = torch_function.disabled
@@ -61,4 +60,3 @@ class _profiler:
 
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,15 +1,18 @@
 """PyTorch's tensors and autograd in readable Python: ``import retrograd as torch``."""
 
-# ruff: noqa: F401, F403 - a front door imports in order to export
+# ruff: noqa: E402, F401, F403 - a front door imports in order to export
 
 import math as _math
 import sys as _sys
 import typing as _typing
 
 from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
+from .compat import missing_names as _absent
+
+_sys.meta_path.insert(0, _absent.Completion(__name__))
+
 from . import _C as _C
 from . import autograd
-from .compat import missing_names as _absent
 from .core import devices as _devices
 from .core import dtypes as _dtypes
 from .core import tensor as _tensor

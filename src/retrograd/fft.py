@@ -1,6 +1,5 @@
 """Discrete Fourier transforms, as ``torch.fft``."""
 
-from .compat.missing_names import absent, listed
 from .dispatch.declare import publish
 from .operations.signal.fft import (
     fft,
@@ -32,4 +31,3 @@ __all__ = [
     "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 publish(globals(), "fft")
-__getattr__, __dir__ = absent(__name__), listed(globals())

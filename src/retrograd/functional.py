@@ -27,11 +27,8 @@ from retrograd import (
     unravel_index,
 )  # fmt: skip
 
-from .compat.missing_names import absent, listed
-
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
     "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
     "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from .compat.missing_names import absent, listed
-
 Value = TypeVar("Value")
 
 
@@ -128,4 +126,3 @@ def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
 
 
 __all__ = ["Future", "collect_all", "wait_all"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,6 +1,5 @@
 """Linear algebra, as ``torch.linalg``."""
 
-from .compat.missing_names import absent, listed
 from .dispatch.declare import publish
 from .operations.linalg.exports import (
     LinAlgError,
@@ -55,4 +54,3 @@ __all__ = [
     "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 publish(globals(), "linalg")
-__getattr__, __dir__ = absent(__name__), listed(globals())

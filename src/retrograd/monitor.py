@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from .compat.missing_names import absent, listed
-
 Value = int | float | str
 #: The name of the events in which a :class:`Stat` tells.
 STAT_EVENT = "torch.monitor.Stat"
@@ -199,4 +197,3 @@ __all__ = [
     "COUNT", "MAX", "MEAN", "MIN", "STAT_EVENT", "SUM", "VALUE", "Aggregation", "Event", "EventHandlerHandle", "Stat",
     "TensorboardEventHandler", "log_event", "register_event_handler", "unregister_event_handler",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from .compat.missing_names import absent, listed
 from .core import torch_function
 from .core.tensor import Tensor
 from .dispatch import torch_function_overrides
@@ -238,4 +237,3 @@ __all__ = [
     "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
     "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

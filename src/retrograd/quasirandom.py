@@ -10,7 +10,6 @@ import numpy
 
 import retrograd as torch
 
-from .compat.missing_names import absent, listed
 from .core.dtypes import unsupported
 from .core.tensor import Tensor
 
@@ -157,4 +156,3 @@ class SobolEngine:
 
 
 __all__ = ["SobolEngine"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

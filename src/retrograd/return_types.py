@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from .compat.missing_names import absent, listed
 from .dispatch.return_types import RESULTS
 
 globals().update(RESULTS)
 __all__ = sorted(RESULTS)
-__getattr__, __dir__ = absent(__name__), listed(globals())

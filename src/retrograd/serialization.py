@@ -27,7 +27,6 @@ from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
 from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
 from .checkpoints.unpickler import BROKEN, Blocked, Machine, Refused, Source, Unallowed
-from .compat.missing_names import absent, listed
 from .core import devices
 from .core.devices import device
 from .operations.creation.storage import UntypedStorage
@@ -433,4 +432,3 @@ __all__ = [
     "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
     "load_safetensors", "safe_globals", "save", "save_safetensors",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compat.missing_names import absent, listed
 from .core.tensor import Tensor
 from .dispatch.declare import publish, renamed
 from .operations.elementwise import elementary, rounding
@@ -64,4 +63,3 @@ __all__ = [
     "xlogy", "zeta",
 ]  # fmt: skip
 publish(globals(), "special")
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ import builtins
 import os
 from typing import IO, Any, TypeAlias
 
-from .compat.missing_names import absent, listed
 from .core.devices import device
 from .core.size import Size
 from .core.tensor import Tensor
@@ -22,4 +21,3 @@ py_sym_types: tuple[Any, ...] = ()
 
 __all__ = ["BoolLikeType", "Device", "FileLike", "FloatLikeType", "IntLikeType", "Number", "Size", "Storage", "Tensor",
            "py_sym_types"]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ scaled so that these do not underflow.
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from . import autocast_mode, grad_scaler
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler
@@ -18,4 +17,3 @@ __all__ = [
     "custom_fwd",
     "is_autocast_available",
 ]
-__getattr__, __dir__ = absent(__name__), listed(globals())

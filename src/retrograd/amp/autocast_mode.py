@@ -14,7 +14,6 @@ from typing import Any
 
 from .. import cuda, linalg
 from .. import fft as fft_module
-from ..compat.missing_names import absent, listed
 from ..compat.type_names import kind_of
 from ..core import devices, dtypes
 from ..core.dtypes import dtype, float32, float64
@@ -452,4 +451,3 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
 
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

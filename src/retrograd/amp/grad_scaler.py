@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import cuda
-from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import Borrowed
 from ..core import dtypes
 from ..core.grad_mode import no_grad
@@ -262,4 +261,3 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 
 
 __all__ = ["GradScaler", "OptState"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

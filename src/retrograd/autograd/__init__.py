@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..compat.missing_names import absent, listed
+from ..compat.missing_names import absent
 from ..core import engine
 from ..core.devices import module_of
 from ..core.error_context import explained, made
@@ -453,4 +453,4 @@ __all__ = [
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__, {**_LATER, **_PARTS}), listed(globals())
+__getattr__ = absent(__name__, {**_LATER, **_PARTS})

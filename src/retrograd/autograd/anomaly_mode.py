@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from ..core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
 from ..runtime.user_frame import warn
 
@@ -62,4 +61,3 @@ class detect_anomaly(set_detect_anomaly):
 
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

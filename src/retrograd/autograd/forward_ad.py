@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compat.missing_names import absent, listed
 from ..core.error_context import explained
 from ..core.tensor import Tensor
 from ..dispatch.transform_tensor import Run, runs
@@ -112,4 +111,3 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

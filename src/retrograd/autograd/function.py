@@ -12,7 +12,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..compat.missing_names import absent, listed
 from ..core import anomaly_mode
 from ..core.devices import module_of
 from ..core.engine import lifted
@@ -562,4 +561,3 @@ class InplaceFunction(Function):
 
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy
 
-from ..compat.missing_names import absent, listed
 from ..core.error_context import defined, explained
 from ..core.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.tensor import Tensor
@@ -477,4 +476,3 @@ def hessian(
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

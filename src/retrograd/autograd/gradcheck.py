@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import autograd
-from ..compat.missing_names import absent, listed
 from ..core.dtypes import complex64, complex128, float32, float64
 from ..core.promotion import promote_types
 from ..core.tensor import Tensor
@@ -673,4 +672,3 @@ UNDEFINED = (
 )
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

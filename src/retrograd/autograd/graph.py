@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy
 
-from ..compat.missing_names import absent, listed
+from ..compat.missing_names import absent
 from ..core import engine, saved_tensor_hooks
 from ..core.error_context import explained
 from ..core.graph import AccumulateGrad, Handle, Output, plan_for
@@ -312,4 +312,4 @@ __all__ = [
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
     "set_retain_grad_last", *_LATER,
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())
+__getattr__ = absent(__name__, _LATER)

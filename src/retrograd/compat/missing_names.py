@@ -1,7 +1,7 @@
 """What is said about a name of PyTorch that retrograd does not have, and which names a module shows.
 
-Every public module ends with ``__getattr__, __dir__ = absent(__name__), listed(globals())``; the finder ``Absences`` says
-the same of whole modules, and ``LeftOut`` of the methods of Tensor. Why a name is missing is looked up in
+The finder ``Completion`` gives every public module its ``__getattr__`` and ``__dir__`` when it has been executed; the finder
+``Absences`` raises the error for missing modules, and ``LeftOut`` that for methods of Tensor. The reasons are in
 ``compat/unsupported.py``. Parts that most programs do not need are loaded when first asked for (Note [Later]). Knows no operation.
 """
 
@@ -12,6 +12,7 @@ import opcode
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
@@ -74,7 +75,7 @@ _LATER: dict[str, dict[str, str]] = {}
 
 
 def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a public module: names what is missing and points to the page of differences.
+    """Return the ``__getattr__`` of a public module, which names what is missing and points to the page of differences.
 
     Args:
         module_name: of the module.
@@ -117,12 +118,46 @@ def _meant(module_name: str, name: str) -> str:
 def _loaded(module_name: str, name: str, source: str) -> Any:
     """What a module shows as ``name``, from a module below or beside it; it is an attribute of the module from now on."""
     found: Any = importlib.import_module("." + source, module_name)
-    user_frame.mark_package()
     if name != source:
         found = getattr(found, name)
         show_annotations([found])
         setattr(sys.modules[module_name], name, found)
     return found
+
+
+class Completion:
+    """The first finder: it has modules of the package found by the other finders, and completes them.
+
+    A module is marked as the package's before it is executed. After that, one with ``__all__`` that is not for internal
+    use gets ``__dir__``, and ``__getattr__`` unless it has its own because it loads names later. The loader keeps its class,
+    so that source and resources are found as ever.
+    """
+
+    def __init__(self, package: str) -> None:
+        self.prefix = package + "."
+        user_frame.mark_package()
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec that the next finder returns, with a loader that completes the module."""
+        if not fullname.startswith(self.prefix):
+            return None
+        others = [each for each in sys.meta_path if not isinstance(each, (Completion, Absences))]
+        found = (each.find_spec(fullname, path, target) for each in others if hasattr(each, "find_spec"))
+        spec = next((each for each in found if each is not None), None)
+        # Modules in a zip file share a loader.
+        if spec is not None and "exec_module" not in getattr(spec.loader, "__dict__", {"exec_module": None}):
+            spec.loader.exec_module = partial(_execute, spec.loader.exec_module)  # type: ignore[union-attr, method-assign]
+        return spec
+
+
+def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    """Execute a module of the package and complete it."""
+    namespace = vars(module)
+    namespace[user_frame.MARK] = True
+    execute(module)
+    if "__all__" in namespace and module.__name__.split(".")[1] not in INSIDE:
+        namespace.setdefault("__getattr__", absent(module.__name__))
+        namespace["__dir__"] = listed(namespace)
 
 
 class Absences:
@@ -156,10 +191,10 @@ INSIDE = (
 
 
 def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
-    """The ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
+    """Return the ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
 
     >>> import retrograd.linalg
-    >>> "absent" in vars(retrograd.linalg), "absent" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
+    >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
     (True, False, True)
     """
     _belongs(namespace)
@@ -179,14 +214,11 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _belongs(namespace: dict[str, Any]) -> None:
-    """Have a module counted as ours that has been loaded, maybe later; with a package or a part of the front door all
-    that was loaded for it, too.
-    """
+    """Mark a module that has been loaded, and make quiet what was loaded for a package or a part of the front door."""
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:
         call()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
-        user_frame.mark_package()
         fp_warnings.hush()
 
 
@@ -218,4 +250,4 @@ class LeftOut:
         raise AttributeError(f"{whose} has no attribute {self.name!r} ({why})", name=self.name, obj=found)
 
 
-__all__ = ["PAGE", "LeftOut", "absent", "listed", "torch_name", "why_absent"]
+__all__ = ["PAGE", "Completion", "LeftOut", "absent", "listed", "torch_name", "why_absent"]

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core.pytree import tree_map
 from ..core.tensor import Tensor
 from ..nn import Module
@@ -195,4 +194,3 @@ __all__ = [
     "explain", "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends",
     "nested_compile_region", "reset", "set_default_backend", "set_stance", "wrap_numpy",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

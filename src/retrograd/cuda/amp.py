@@ -6,7 +6,6 @@ from typing import Any
 
 from .. import amp
 from ..amp import old
-from ..compat.missing_names import absent, listed
 from ..core import dtypes
 
 autocast, GradScaler = old.classes("cuda", dtypes.float16)
@@ -25,4 +24,3 @@ def custom_bwd(bwd: Any) -> Any:
 
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..runtime.user_frame import warn
 
@@ -150,4 +149,3 @@ __all__ = [
     "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
     "reset_max_memory_cached", "reset_peak_memory_stats",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..core.tensor import Tensor
 from ..operations.creation.random import default_generator
@@ -63,4 +62,3 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
 
 __all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
            "set_rng_state", "set_rng_state_all"]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

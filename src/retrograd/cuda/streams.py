@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core import devices
 
 
@@ -129,4 +128,3 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 __all__ = ["Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ several share.
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import show_as_torch
 from . import (
     bernoulli,
@@ -199,4 +198,3 @@ __all__ = [
 _PARTS = [each for each in list(globals().values()) if getattr(each, "__package__", None) == __name__]
 for _part in _PARTS:
     show_as_torch(_part)
-__getattr__, __dir__ = absent(__name__), listed(globals())

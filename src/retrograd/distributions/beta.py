@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .dirichlet import Dirichlet
 from .distribution import ONE
@@ -75,4 +74,3 @@ class Beta(ExponentialFamily):
 
 
 __all__ = ["Beta"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .probability_utils import Chances
@@ -77,4 +76,3 @@ class Binomial(Chances):
 
 
 __all__ = ["Binomial"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

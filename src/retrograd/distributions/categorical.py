@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .probability_utils import Chances
@@ -101,4 +100,3 @@ class OfClasses(Distribution):
 
 
 __all__ = ["Categorical"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

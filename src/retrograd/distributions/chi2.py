@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .gamma import Gamma
 
@@ -33,4 +32,3 @@ class Chi2(Gamma):
 
 
 __all__ = ["Chi2"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

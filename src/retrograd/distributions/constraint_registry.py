@@ -8,7 +8,6 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from . import constraints, transforms
 
 Factory = Callable[[Any], transforms.Transform]
@@ -100,4 +99,3 @@ for _constraint in (constraints.positive_definite, constraints.positive_semidefi
     transform_to.register(_constraint, lambda constraint: transforms.PositiveDefiniteTransform())
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

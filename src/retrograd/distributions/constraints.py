@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import Borrowed
 
 
@@ -438,4 +437,3 @@ __all__ = [
     "nonnegative_integer", "one_hot", "positive", "positive_semidefinite", "positive_definite", "positive_integer",
     "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -9,7 +9,6 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .exp_family import ExponentialFamily
@@ -127,4 +126,3 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
 
 
 __all__ = ["ContinuousBernoulli"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import one_hot
 
-from ..compat.missing_names import absent, listed
 from ..operations.creation.gamma_sampling import sample_dirichlet
 from . import constraints
 from .distribution import ONE
@@ -76,4 +75,3 @@ class Dirichlet(ExponentialFamily):
 
 
 __all__ = ["Dirichlet"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.missing_names import absent, listed
 from ..compat.pickle_names import Borrowed
 from ..dispatch.transform_tensor import Transformed
 from ..runtime.user_frame import warn
@@ -259,4 +258,3 @@ def _owner(cls: type) -> Any:
 NOT_EXPANDED: list[type] = [Distribution]
 
 __all__ = ["Distribution"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from .distribution import NOT_EXPANDED, Distribution
 
 
@@ -47,4 +46,3 @@ class ExponentialFamily(Distribution):
 NOT_EXPANDED.append(ExponentialFamily)
 
 __all__ = ["ExponentialFamily"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .gamma import Gamma
@@ -61,4 +60,3 @@ class FisherSnedecor(Distribution):
 
 
 __all__ = ["FisherSnedecor"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from ..operations.creation.gamma_sampling import standard_gamma
 from . import constraints
 from .distribution import ONE
@@ -78,4 +77,3 @@ class Gamma(ExponentialFamily):
 
 
 __all__ = ["Gamma"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

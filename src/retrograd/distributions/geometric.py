@@ -8,7 +8,6 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .probability_utils import Chances
@@ -65,4 +64,3 @@ class Geometric(Chances):
 
 
 __all__ = ["Geometric"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

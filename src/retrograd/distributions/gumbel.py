@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
@@ -63,4 +62,3 @@ class Gumbel(TransformedDistribution):
 
 
 __all__ = ["Gumbel"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ import math
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from .cauchy import Cauchy
 from .half_normal import Half
 
@@ -32,4 +31,3 @@ class HalfCauchy(Half):
 
 
 __all__ = ["HalfCauchy"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

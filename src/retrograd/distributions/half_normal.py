@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -68,4 +67,3 @@ class HalfNormal(Half):
 
 
 __all__ = ["HalfNormal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .utils import sum_rightmost
@@ -87,4 +86,3 @@ class Independent(Distribution):
 
 
 __all__ = ["Independent"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

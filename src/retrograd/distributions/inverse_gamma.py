@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
@@ -60,4 +59,3 @@ class InverseGamma(TransformedDistribution):
 
 
 __all__ = ["InverseGamma"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -13,7 +13,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from ..runtime.user_frame import warn
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -544,4 +543,3 @@ def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
 
 
 __all__ = ["register_kl", "kl_divergence"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .utils import broadcast_all
@@ -70,4 +69,3 @@ class Laplace(Distribution):
 
 
 __all__ = ["Laplace"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

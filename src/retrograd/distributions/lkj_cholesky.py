@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .beta import Beta
 from .distribution import ONE, Distribution
@@ -65,4 +64,3 @@ class LKJCholesky(Distribution):
 
 
 __all__ = ["LKJCholesky"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

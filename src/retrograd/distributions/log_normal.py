@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -55,4 +54,3 @@ class LogNormal(TransformedDistribution):
 
 
 __all__ = ["LogNormal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -37,4 +36,3 @@ class LogisticNormal(TransformedDistribution):
 
 
 __all__ = ["LogisticNormal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

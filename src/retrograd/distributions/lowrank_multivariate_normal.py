@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .multivariate_normal import log_diagonal, mahalanobis, times_vectors
@@ -137,4 +136,3 @@ class LowRankMultivariateNormal(Distribution):
 
 
 __all__ = ["LowRankMultivariateNormal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .categorical import Categorical
 from .distribution import ONE, Distribution
@@ -109,4 +108,3 @@ class MixtureSameFamily(Distribution):
 
 
 __all__ = ["MixtureSameFamily"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .binomial import Binomial
 from .categorical import OfClasses
@@ -72,4 +71,3 @@ class Multinomial(OfClasses):
 
 
 __all__ = ["Multinomial"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

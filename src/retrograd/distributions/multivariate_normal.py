@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .utils import lazy_property, standard_normal
@@ -143,4 +142,3 @@ class MultivariateNormal(Distribution):
 
 
 __all__ = ["MultivariateNormal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import logsigmoid
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .gamma import Gamma
@@ -65,4 +64,3 @@ class NegativeBinomial(Chances):
 
 
 __all__ = ["NegativeBinomial"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .exp_family import ExponentialFamily
@@ -80,4 +79,3 @@ class Normal(ExponentialFamily):
 
 
 __all__ = ["Normal"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ import retrograd as torch
 from retrograd import Size, Tensor
 from retrograd.nn.functional import one_hot
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .categorical import OfClasses
 from .distribution import ONE
@@ -65,4 +64,3 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
@@ -51,4 +50,3 @@ class Pareto(TransformedDistribution):
 
 
 __all__ = ["Pareto"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .exp_family import ExponentialFamily
@@ -59,4 +58,3 @@ class Poisson(ExponentialFamily):
 
 
 __all__ = ["Poisson"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from .distribution import Distribution
 from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, probs_to_logits
 
@@ -57,4 +56,3 @@ class Chances(Distribution):
 
 
 __all__ = ["Chances"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from typing import Any
 
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE
 from .probability_utils import Chances
@@ -80,4 +79,3 @@ class RelaxedBernoulli(Relaxed):
 
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .categorical import OfClasses
 from .distribution import ONE
@@ -63,4 +62,3 @@ class RelaxedOneHotCategorical(Relaxed):
 
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .chi2 import Chi2
 from .distribution import ONE, Distribution
@@ -69,4 +68,3 @@ class StudentT(Distribution):
 
 
 __all__ = ["StudentT"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

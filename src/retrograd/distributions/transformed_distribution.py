@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .independent import Independent
@@ -120,4 +119,3 @@ def _fitted(base: Distribution, transform: Transform) -> tuple[Distribution, Any
 
 
 __all__ = ["TransformedDistribution"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -13,7 +13,6 @@ import retrograd as torch
 from retrograd import Tensor
 from retrograd.nn.functional import logsigmoid, pad, softplus
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .transform import (
     CatTransform,
@@ -381,4 +380,3 @@ __all__ = [
     "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftplusTransform",
     "TanhTransform", "SoftmaxTransform", "StackTransform", "StickBreakingTransform", "Transform", "identity_transform",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

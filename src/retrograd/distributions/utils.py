@@ -13,8 +13,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
-
 euler_constant = 0.57721566490153286060
 
 
@@ -135,4 +133,3 @@ __all__ = [
     "tril_matrix_to_vec",
     "vec_to_tril_matrix",
 ]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .distribution import ONE, Distribution
 from .utils import broadcast_all, lazy_property
@@ -80,4 +79,3 @@ def _proposed(concentration: Tensor) -> Tensor:
 
 
 __all__ = ["VonMises"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.missing_names import absent, listed
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
@@ -48,4 +47,3 @@ class Weibull(TransformedDistribution):
 
 
 __all__ = ["Weibull"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.missing_names import absent, listed
 from ..runtime.user_frame import warn
 from . import constraints
 from .chi2 import Chi2
@@ -182,4 +181,3 @@ class Wishart(ExponentialFamily):
 
 
 __all__ = ["Wishart"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,6 +1,5 @@
 """``torch.func``: functions made of functions."""
 
-from ..compat.missing_names import absent, listed
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .transforms import grad, grad_and_value, jvp, linearize, vjp
@@ -10,4 +9,3 @@ __all__ = [
     "debug_unwrap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

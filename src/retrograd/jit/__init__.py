@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ..compat.missing_names import PAGE, absent, listed
+from ..compat.missing_names import PAGE
 from ..core.grad_mode import no_grad
 from ..nn import Module
 from ..runtime.user_frame import warn
@@ -235,4 +235,3 @@ __all__ = [
     "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
     "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

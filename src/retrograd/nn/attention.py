@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..operations.nn.attention import ENABLED
 
 
@@ -50,4 +49,3 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
 
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

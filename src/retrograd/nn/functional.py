@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from ..dispatch.declare import publish
 from ..operations.elementwise.elementary import sigmoid, tanh
 from ..operations.nn.activation import (
@@ -166,4 +165,3 @@ SHARED = (
 )  # fmt: skip
 publish(globals(), "nn", SHARED)
 logsigmoid.__name__, threshold.__name__ = "log_sigmoid", "_threshold"  # as PyTorch's are called
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd import grad
-from ..compat.missing_names import absent, listed
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
 from ..operations.creation.factory import zeros
@@ -49,4 +48,3 @@ conv2d_input, conv2d_weight = _pair(conv2d)
 conv3d_input, conv3d_weight = _pair(conv3d)
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

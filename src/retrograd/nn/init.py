@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..dispatch.declare import public_form
@@ -273,4 +272,3 @@ __all__ = [
     "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse", "sparse_",
     "trunc_normal_", "uniform", "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..compat.missing_names import absent, listed
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
 from ..dispatch.promotion import OURS, PLAIN
@@ -250,4 +249,3 @@ __all__ = [
     "UninitializedTensorMixin",
     "is_lazy",
 ]
-__getattr__, __dir__ = absent(__name__), listed(globals())

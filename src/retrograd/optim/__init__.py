@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -40,4 +39,3 @@ __all__ = [
     "swa_utils",
 ]
 Adafactor.__module__ = Muon.__module__ = __name__  # as PyTorch's
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from .composite_schedulers import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cyclic_schedulers import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .factor_schedulers import (
@@ -27,4 +26,3 @@ __all__ = [
 ]  # fmt: skip
 for _name in __all__:  # where PyTorch has them
     globals()[_name].__module__ = __name__
-__getattr__, __dir__ = absent(__name__), listed(globals())

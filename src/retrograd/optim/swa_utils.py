@@ -11,7 +11,6 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from ..compat.missing_names import absent, listed
 from ..core import dtypes
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
@@ -203,4 +202,3 @@ __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
     "update_bn",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

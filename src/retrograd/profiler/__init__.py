@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from . import profiler
 from .autograd_profiler import kineto_available, record_function  # noqa: F401 - PyTorch has the first here, but in no list
 from .profiler import (
@@ -18,4 +17,3 @@ __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "profiler", "record_function", "schedule", "supported_activities",
     "tensorboard_trace_handler",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

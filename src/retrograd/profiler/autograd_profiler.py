@@ -394,4 +394,3 @@ __all__ = [
     "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc", "ProfilerActivity", "kineto_available",
     "profile", "record_function",
 ]  # fmt: skip
-user_frame.mark_package()

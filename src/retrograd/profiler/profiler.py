@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Self
 
-from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..runtime.user_frame import warn
 from . import autograd_profiler as autograd_profiler
@@ -363,4 +362,3 @@ class profile(_KinetoProfile):
 __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

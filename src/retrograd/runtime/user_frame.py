@@ -23,7 +23,7 @@ MARK = "__retrograd__"
 
 
 def mark_package() -> None:
-    """Tell the package's own modules from the user's (called when a part of the package has been imported)."""
+    """Mark the modules of the package that were loaded before its finder, which marks the others."""
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
             module.__dict__[MARK] = True

@@ -1,6 +1,5 @@
 """Windows, as ``torch.signal.windows``."""
 
-from ..compat.missing_names import absent, listed
 from ..operations.signal.windows import (
     bartlett,
     blackman,
@@ -19,4 +18,3 @@ __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
     "kaiser", "nuttall",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
 from .close import assert_allclose, assert_close
 from .make import make_tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

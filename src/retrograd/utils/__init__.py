@@ -1,7 +1,7 @@
 """Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
 
-from ..compat.missing_names import absent, listed
+from ..compat.missing_names import absent
 
 _LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
 __all__ = list(_LATER)
-__getattr__, __dir__ = absent(__name__, _LATER), listed(globals())
+__getattr__ = absent(__name__, _LATER)

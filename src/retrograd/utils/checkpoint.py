@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from ..autograd import backward
 from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
-from ..compat.missing_names import absent, listed
 from ..core import engine
 from ..core.error_context import explained, of_node
 from ..core.grad_mode import enable_grad, no_grad, recording
@@ -394,4 +393,3 @@ __all__ = [
     "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
     "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

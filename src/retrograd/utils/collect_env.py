@@ -10,7 +10,6 @@ import sys
 
 import numpy
 
-from ..compat.missing_names import absent, listed
 from ..core import devices
 from ..runtime import blas_threads
 
@@ -46,7 +45,6 @@ def main() -> None:
 
 
 __all__ = ["get_pretty_env_info", "main"]
-__getattr__, __dir__ = absent(__name__), listed(globals())
 
 if __name__ == "__main__":
     main()

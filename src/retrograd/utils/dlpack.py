@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 
-from ..compat.missing_names import absent, listed
 from ..operations.creation.from_data import from_dlpack
 from ..operations.creation.storage import to_dlpack
 
@@ -30,4 +29,3 @@ class DLDeviceType(enum.IntEnum):
 
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..compat.missing_names import absent, listed
 from ..core.graph import Handle as RemovableHandle
 from ..core.tensor import Tensor
 from ..runtime.user_frame import warn
@@ -33,4 +32,3 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
 
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from . import (  # noqa: F401 - a program reaches it from here
     activation,
     adaptive,
@@ -81,5 +80,3 @@ __all__ += transformer.__all__
 for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
-
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
 from .container import ModuleList, Sequential
@@ -140,4 +139,3 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty, ones, zeros
@@ -200,4 +199,3 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

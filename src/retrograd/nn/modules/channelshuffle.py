@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from .. import functional as F
 from .declarative import carries
 from .module import Module
@@ -16,4 +15,3 @@ class ChannelShuffle(Module):
 
 
 __all__ = ["ChannelShuffle"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

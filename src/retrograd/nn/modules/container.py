@@ -8,7 +8,6 @@ from itertools import chain, islice
 from operator import index as as_index
 from typing import Any, Self, overload
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.conversion import typename
 from ..parameter import Parameter
@@ -524,4 +523,3 @@ class Container(Module):
 
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

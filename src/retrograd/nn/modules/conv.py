@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty
 from .. import functional as F
@@ -347,4 +346,3 @@ __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d",
     "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
 from .declarative import carries
@@ -39,4 +38,3 @@ class CosineSimilarity(Module):
 
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from .. import functional as F
 from .declarative import carries
 from .module import Module
@@ -54,4 +53,3 @@ class FeatureAlphaDropout(_DropoutNd):
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

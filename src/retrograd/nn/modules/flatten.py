@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .declarative import carries
 from .module import Module
@@ -56,4 +55,3 @@ class Unflatten(Module):
 
 
 __all__ = ["Flatten", "Unflatten"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

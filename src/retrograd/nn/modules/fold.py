@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...compat.missing_names import absent, listed
 from .. import functional as F
 from .declarative import carries
 from .module import Module
@@ -37,4 +36,3 @@ class Unfold(Module):
 
 
 __all__ = ["Fold", "Unfold"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from .. import functional as F
@@ -89,4 +88,3 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
 __all__ = [
     "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

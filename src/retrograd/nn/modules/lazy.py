@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ..parameter import is_lazy
 
 
@@ -55,4 +54,3 @@ class LazyModuleMixin:
 
 
 __all__ = ["LazyModuleMixin"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty
 from .. import functional as F
@@ -155,4 +154,3 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

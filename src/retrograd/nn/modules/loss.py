@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from .. import functional as F
@@ -341,4 +340,3 @@ __all__ = [
     "NLLLoss2d", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

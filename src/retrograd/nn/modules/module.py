@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ...compat.missing_names import absent, listed
 from ...compat.pickle_names import Borrowed
 from ...core.grad_mode import no_grad
 from ...core.graph import Handle
@@ -593,4 +592,3 @@ __all__ = [
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

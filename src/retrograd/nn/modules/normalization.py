@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty
 from .. import functional as F
@@ -150,4 +149,3 @@ class RMSNorm(Module):
 
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

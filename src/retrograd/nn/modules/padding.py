@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
 from .module import Module
@@ -116,4 +115,3 @@ __all__ = [
     "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
     "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

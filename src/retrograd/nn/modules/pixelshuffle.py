@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from .. import functional as F
 from .declarative import carries
 from .module import Module
@@ -23,4 +22,3 @@ class PixelUnshuffle(Module):
 
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...dispatch.declare import of_package
 from ...operations.creation.factory import empty, zeros
@@ -383,4 +382,3 @@ class GRUCell(RNNCellBase):
 
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

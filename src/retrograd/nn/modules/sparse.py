@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty
@@ -150,4 +149,3 @@ class EmbeddingBag(_Table):
 
 
 __all__ = ["Embedding", "EmbeddingBag"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.factory import full
 from .. import functional as F
@@ -261,4 +260,3 @@ class Transformer(Module):
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from .. import functional as F
 from .module import Module
@@ -61,4 +60,3 @@ class UpsamplingBilinear2d(Upsample):
 
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ..modules.module import Module
 
 
@@ -35,4 +34,3 @@ def data_parallel(
 
 DataParallel.__module__ = "torch.nn.parallel.data_parallel"
 __all__ = ["DataParallel", "data_parallel"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 
-from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...operations.creation.from_data import tensor
@@ -106,4 +105,3 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.conversion import typename
 from ...operations.shape.join import cat
@@ -34,4 +33,3 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

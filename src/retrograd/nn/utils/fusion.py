@@ -6,7 +6,6 @@ import copy
 import functools
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.factory import ones_like, zeros_like
 from ..parameter import Parameter
@@ -62,4 +61,3 @@ def fuse_linear_bn_weights(
 
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...operations.creation.random import default_generator
 from ..modules.module import Module
 
@@ -29,4 +28,3 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 __all__ = ["skip_init"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ..modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 
@@ -28,4 +27,3 @@ def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
 
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

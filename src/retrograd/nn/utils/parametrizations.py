@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.dtypes import finfo
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
@@ -238,4 +237,3 @@ def spectral_norm(
 
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -10,7 +10,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
@@ -329,4 +328,3 @@ __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
     "transfer_parametrizations_and_params", "type_before_parametrizations",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

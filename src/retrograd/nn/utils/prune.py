@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor, contiguous_format
 from ...operations.creation.factory import empty, empty_like, ones_like, zeros_like
 from ...operations.indexing.sort import topk
@@ -368,4 +367,3 @@ __all__ = [
     "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
     "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -1,9 +1,7 @@
 """Sequences of different lengths, as ``torch.nn.utils.rnn``. They are written in ``nn.sequences``."""
 
-from ...compat.missing_names import absent, listed
 from .. import packed_sequence
 from ..packed_sequence import *  # noqa: F403 - all of it is given on
 
 __all__: list[str] = []
 __all__ += packed_sequence.__all__
-__getattr__, __dir__ = absent(__name__), listed(globals())

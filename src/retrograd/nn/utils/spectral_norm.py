@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...operations.linalg.matmul import dot, mv
@@ -140,4 +139,3 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
 
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...func import modules
 from ...runtime.user_frame import warn
 
@@ -24,4 +23,3 @@ def functional_call(
 
 
 __all__ = ["functional_call"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing_names import absent, listed
 from ...core.tensor import Tensor
 from ...operations.creation.storage import norm_except_dim as norm
 from ...runtime.user_frame import warn
@@ -83,4 +82,3 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
 
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
-__getattr__, __dir__ = absent(__name__), listed(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from .compare import Colorize, Compare
 from .measurement import Measurement, TaskSpec, ordered_unique, select_unit, trim_sigfig, unit_to_english
 from .timer import Language, Timer, set_torch_threads, timer
@@ -11,4 +10,3 @@ __all__ = [
     "Colorize", "Compare", "Language", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit",
     "set_torch_threads", "timer", "trim_sigfig", "unit_to_english",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

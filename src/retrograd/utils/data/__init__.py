@@ -1,6 +1,5 @@
 """Data sets, the order in which they are gone through, and loading in batches: ``torch.utils.data``."""
 
-from ...compat.missing_names import absent, listed
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -28,4 +27,3 @@ __all__ = [
     "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
-__getattr__, __dir__ = absent(__name__), listed(globals())

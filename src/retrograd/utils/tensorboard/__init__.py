@@ -5,8 +5,6 @@ Without that package this module is not to be had: ModuleNotFoundError, "No modu
 
 from __future__ import annotations
 
-from ...compat.missing_names import absent, listed
 from .writer import FileWriter, SummaryWriter
 
 __all__ = ["FileWriter", "SummaryWriter"]
-__getattr__, __dir__ = absent(__name__), listed(globals())
