@@ -1,33 +1,7 @@
 """Discrete Fourier transforms, as ``torch.fft``."""
 
-from .dispatch.declare import publish
-from .operations.signal.fft import (
-    fft,
-    fft2,
-    fftfreq,
-    fftn,
-    fftshift,
-    hfft,
-    hfft2,
-    hfftn,
-    ifft,
-    ifft2,
-    ifftn,
-    ifftshift,
-    ihfft,
-    ihfft2,
-    ihfftn,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftfreq,
-    rfftn,
-)
+from .dispatch import declare as _table
+from .operations.signal.fft import *  # noqa: F403 - it says itself what it exports
 
-__all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
-    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-]  # fmt: skip
-publish(globals(), "fft")
+__all__ = sorted(_name for _name in globals() if _name[0] != "_")
+_table.publish(globals(), "fft")

@@ -16,7 +16,7 @@ from ..dispatch.declare import public_form
 from ..operations.creation.factory import empty_like
 from ..operations.creation.factory import eye as identity
 from ..operations.creation.random import Generator, randperm
-from ..operations.linalg.exports import qr
+from ..operations.linalg.factorizations import qr
 from ..operations.shape.join import where_ as where
 from ..operations.shape.rearrange import diag
 from ..runtime.user_frame import warn

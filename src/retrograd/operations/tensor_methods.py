@@ -19,7 +19,7 @@ from . import engine_ops, tensor_operators, tensor_protocols
 from .creation import conversion, factory, from_data, legacy_types, random, ranges, storage
 from .elementwise import arithmetic, bitwise, comparison, complex, elementary, rounding, special
 from .indexing import gather_scatter, getitem, masked_fill, search, sort
-from .linalg import exports
+from .linalg import checks, eigen_svd, einsum, factorizations, matmul, norms, solve
 from .nn import (
     activation,
     attention,

@@ -1,20 +1,5 @@
 """Windows, as ``torch.signal.windows``."""
 
-from ..operations.signal.windows import (
-    bartlett,
-    blackman,
-    cosine,
-    exponential,
-    gaussian,
-    general_cosine,
-    general_hamming,
-    hamming,
-    hann,
-    kaiser,
-    nuttall,
-)
+from ..operations.signal.windows import *  # noqa: F403 - it says itself what it exports
 
-__all__ = [
-    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
-    "kaiser", "nuttall",
-]  # fmt: skip
+__all__ = sorted(_name for _name in globals() if _name[0] != "_")

@@ -735,3 +735,10 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)``."""
     return input - tanh(input)
+
+
+__all__ = [
+    "celu", "celu_", "elu", "elu_", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+    "leaky_relu", "leaky_relu_", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu",
+    "selu_", "silu", "softplus", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_",
+]  # fmt: skip

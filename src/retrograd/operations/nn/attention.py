@@ -13,7 +13,7 @@ from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
 from ...dispatch.promotion import mismatch
 from ...kernels import attention
-from ..linalg.exports import addmm, baddbmm, bmm, matmul
+from ..linalg.matmul import addmm, baddbmm, bmm, matmul
 from ..shape.join import cat
 from ..shape.views import permute, reshape, squeeze, t, transpose, unsqueeze, view
 from .dropout import dropout
@@ -425,3 +425,6 @@ def _headed(
     out = scaled_dot_product_attention(q, k, v, mask, p, is_causal)
     length, size = q._array.shape[2], v._array.shape[3]
     return view(permute(out, 2, 0, 1, 3).contiguous(), (length * batch, heads * size))
+
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]

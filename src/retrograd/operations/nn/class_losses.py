@@ -632,3 +632,8 @@ def ctc_loss(
     if how == "mean":
         each = each / clamp_min(given[2].to(each.dtype), 1)
     return reduced(each, how)
+
+
+__all__ = [
+    "cross_entropy", "ctc_loss", "linear_cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "nll_loss",
+]  # fmt: skip

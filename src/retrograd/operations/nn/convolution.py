@@ -480,3 +480,6 @@ conv_tbc_block.derivative(
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out)."""
     return conv_tbc_block(input, weight, bias, pad)
+
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]

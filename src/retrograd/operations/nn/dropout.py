@@ -207,3 +207,6 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.ndim not in (4, 5):
         _deprecated("dropout3d", input.ndim, 3, "4D or 5D")
     return _drop_channels(input, p, training, inplace, input.ndim == 5)
+
+
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]

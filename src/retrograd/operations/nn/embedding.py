@@ -389,3 +389,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     out = np.zeros((index.size, classes), np.int64)
     out.reshape(-1)[np.arange(0, out.size, classes) + index.reshape(-1)] = 1
     return wrap(out.reshape(*index.shape, classes))
+
+
+__all__ = ["embedding", "embedding_bag", "one_hot"]

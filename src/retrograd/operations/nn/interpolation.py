@@ -593,3 +593,9 @@ def fold(
         )
     _check_columns("col2im_out_cpu", input)
     return col2im(input, space, kernel, steps, pads, spaced, out)
+
+
+__all__ = [
+    "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "native_channel_shuffle", "pixel_shuffle",
+    "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
+]  # fmt: skip

@@ -73,3 +73,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     found = trilinear(flat[0], weight, flat[1], "bj,ojk,bk->bo")
     found = view(found, (*input1.shape[:-1], weight.shape[0]))
     return found if bias is None else found + bias
+
+
+__all__ = ["bilinear", "linear"]

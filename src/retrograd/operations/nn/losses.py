@@ -812,3 +812,11 @@ def triplet_margin_with_distance_loss(
     how = chosen(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
     return _triplet(measure, anchor, positive, negative, margin, swap, how)
+
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
+    "multilabel_soft_margin_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]  # fmt: skip

@@ -611,3 +611,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
     """
     length = expand_as(clamp_min(vector_norm(input, p, dim, True), eps), input)
     return div_true(input, length)
+
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]

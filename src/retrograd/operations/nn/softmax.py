@@ -207,3 +207,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     chosen = soft.max(dim, keepdim=True)[1]
     exact = scatter_(zeros_like(soft), dim, chosen, 1.0)
     return exact - soft.detach() + soft
+
+
+__all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]

@@ -325,3 +325,6 @@ def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) ->
 def renorm_(input: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """In-place version of :func:`renorm`."""
     return modify(renorm_block.op, (input,), _renorm_arguments(input, p, dim, maxnorm))
+
+
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist"]

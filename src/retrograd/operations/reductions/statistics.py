@@ -20,7 +20,7 @@ from ..elementwise.complex import complex_pair, imag, real
 from ..elementwise.elementary import sqrt
 from ..elementwise.rounding import clamp
 from ..indexing.sort import sort
-from ..linalg.exports import mm
+from ..linalg.matmul import mm
 from ..shape.join import where_
 from ..shape.rearrange import diag
 from ..shape.views import flatten, reshape, squeeze, t, transpose, unsqueeze, view

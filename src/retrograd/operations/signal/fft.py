@@ -375,3 +375,9 @@ def rfftfreq(
 ) -> Tensor:  # fmt: skip
     """The frequencies of :func:`rfft`: those that are not negative."""
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
+
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
