@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +72,35 @@ print([name for name, module in ours.items() if name.startswith(COMPUTING) and t
 def test_a_name_that_comes_later_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "load", 3)
     assert torch.load == 3
+
+
+def test_modules_of_a_zip_file_are_completed(tmp_path: Path) -> None:
+    package = Path(torch.__file__).parent
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for path in package.rglob("*"):
+            if path.suffix in (".py", ".txt"):
+                made.write(path, path.relative_to(package.parent))
+    program = f"""
+import sys; sys.path.insert(0, {str(archive)!r})
+import retrograd as torch, retrograd.nn.functional, retrograd.backends.mkldnn
+print(torch.__file__.startswith({str(archive)!r}), torch.nn.Linear.__name__, torch.backends.mkldnn.enabled)
+print(hasattr(torch.fft, "nothing"), dir(torch.fft)[-1], "__retrograd__" in vars(torch.fft))
+"""
+    assert in_new_process(program) == "True Linear True\nFalse rfftn True"
+
+
+@pytest.mark.parametrize("name", ["backends", "backends.cudnn", "cpu.amp", "_dynamo.config", "xpu", "accelerator"])
+def test_namespaces_of_the_table_are_modules_like_others(name: str) -> None:
+    program = f"""
+import importlib, inspect, pickle, sys, retrograd
+loaded = "retrograd.namespaces" in sys.modules
+module = importlib.import_module("retrograd.{name}")
+functions = [each for each in vars(module).values() if inspect.isfunction(each) and not each.__name__.startswith("__")]
+assert all(pickle.loads(pickle.dumps(each)) is each and inspect.getsource(each) for each in functions)
+assert all(each.__module__.removeprefix("retrograd.") in ("{name}", "compiler") for each in functions), functions
+assert importlib.reload(module) is module is sys.modules[module.__spec__.name] and inspect.getdoc(module)
+assert importlib.util.find_spec("retrograd.{name}.nowhere") is None if hasattr(module, "__path__") else True
+print(loaded, set(module.__all__) <= set(dir(module)))
+"""
+    assert in_new_process(program) == "False True"
