@@ -8,7 +8,7 @@ import numpy
 
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, surface
-from ..linalg.exports import addmm, matmul
+from ..linalg.matmul import addmm, matmul
 from ..shape.views import reshape, t, t_block, view
 
 
