@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -291,6 +292,15 @@ def test_stacks_name_the_users_lines_and_a_derivative_those_of_its_operation() -
     assert "test_stacks_name" in by_name["aten::mul"].stack[1]
     assert by_name["MulBackward0"].stack == by_name["aten::mul"].stack
     assert f"({line}): calculate" in p.key_averages(group_by_stack_n=2).table()
+
+
+def test_stacks_name_lines_of_a_file_beside_the_package() -> None:
+    file = f"{os.path.dirname(torch.__file__)}_program.py"
+    space: dict[str, Any] = {"torch": torch}
+    exec(compile("def calculate(x):\n    return x * x\n", file, "exec"), space)
+    with profile(with_stack=True) as p:
+        space["calculate"](torch.ones(2))
+    assert next(each for each in p.events() if each.name == "aten::mul").stack[0] == f"{file}(2): calculate"
 
 
 def test_stacks_for_flame_graphs(tmp_path: Path) -> None:

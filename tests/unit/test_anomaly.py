@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from typing import Any
@@ -93,7 +94,8 @@ def test_stacks_hold_none_of_our_frames() -> None:
     with torch.autograd.set_detect_anomaly(True):
         y = leaf(1.0).softmax(0)
     stack = y.grad_fn.metadata["traceback_"]
-    assert "y = leaf(1.0).softmax(0)" in stack[-1] and not any("/retrograd/" in each for each in stack)
+    package = os.path.join(os.path.dirname(torch.__file__), "")
+    assert "y = leaf(1.0).softmax(0)" in stack[-1] and not any(package in each for each in stack)
 
 
 def test_nothing_is_remembered_when_it_is_off() -> None:

@@ -578,6 +578,27 @@ def test_errors_are_those_of_the_eager_library() -> None:
 # -- Ways to say it
 
 
+def test_what_methods_read_is_guarded_in_code_without_a_file() -> None:
+    space: dict[str, Any] = {"torch": torch, "__name__": "__main__"}
+    exec(
+        compile(
+            "scale = 2.0\n"
+            "class Scaled:\n"
+            "    def __call__(self, x): return call(self, x)\n"
+            "    def times(self, x): return x * scale\n"
+            "def call(each, x): return getattr(each, ''.join(['times']))(x)\n"
+            "table = {'a': Scaled()}\n"
+            "@torch.compile\n"
+            "def f(x): return table['a'](x)\n",
+            "<prompt>", "exec",
+        ),
+        space,
+    )  # fmt: skip
+    assert [space["f"](torch.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    space["scale"] = 5.0
+    assert space["f"](torch.ones(1)).item() == 5.0
+
+
 def test_what_compile_gives() -> None:
     @torch.compile
     def one(a: Any) -> Any:

@@ -7,7 +7,6 @@ replayed call is one node, ``CompiledFunctionBackward``.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -209,7 +208,7 @@ class _Watching:
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
         """Python's profiler hook."""
-        if event == "call" and frame.f_code.co_filename.startswith(_CHANGING) and not self.trace.quiet:
+        if event == "call" and _is_in(frame, _CHANGING) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
             return
@@ -219,7 +218,7 @@ class _Watching:
                 self.tell(f"calls {argument.__name__}()")
             return
         code = frame.f_code
-        if code in self.seen or code.co_filename.startswith("<"):
+        if code in self.seen:
             return
         self.seen.add(code)
         if (reason := assigns(code)) is not None:
@@ -238,17 +237,21 @@ def _of_user(frame: Any) -> bool:
     if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.OTHERS:
         return False
     while (frame := frame.f_back) is not None:
-        ours = user_frame.MARK in frame.f_globals and not frame.f_code.co_filename.startswith(_THROUGH)
+        ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _THROUGH)
         if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
             return False  # what the package calls, or what runs because something is imported
     return True
 
 
-#: The parts of the package that call what is the user's.
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
-#: Those that keep something for the next call.
-_CHANGING = tuple(os.path.join(_PACKAGE, *each) for each in (("optim",), ("amp", "grad_scaler"), ("utils", "data")))
-_THROUGH = tuple(os.path.join(_PACKAGE, each) for each in ("nn", "compiler"))
+def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
+    """Whether a frame runs code of one of these modules or of a module below one."""
+    return f"{frame.f_globals.get('__name__')}.".startswith(modules)
+
+
+#: The modules of the package that keep something for the next call.
+_CHANGING = "retrograd.optim.", "retrograd.amp.grad_scaler.", "retrograd.utils.data."
+#: The modules of the package that call what is the user's.
+_THROUGH = "retrograd.nn.", "retrograd.compiler."
 
 
 def _speaking() -> frozenset[Any]:

@@ -338,7 +338,7 @@ def _type_name(described: tuple[Any, ...]) -> str:
 
 
 #: Files whose frames are no lines of the program.
-_NOT_THE_USERS = ("<frozen ", os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_NOT_THE_USERS = ("<frozen ", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""))
 
 
 def _line(code: CodeType, instruction: int) -> str:
