@@ -102,3 +102,21 @@ def test_imports_go_to_the_left(file: str) -> None:
 )
 def test_the_test_sees_what_is_wrong(file: str, source: str, expected: list[str]) -> None:
     assert wrong(source, file) == expected
+
+
+#: Those that read instructions: guards of recordings, and the ImportError of Note [Absent on import].
+READS_INSTRUCTIONS = {"compiler/guards.py", "compat/missing_names.py"}
+
+
+@pytest.mark.parametrize("file", [each for each in FILES if each not in READS_INSTRUCTIONS])
+def test_nothing_is_decided_by_bytecode(file: str) -> None:
+    """Instructions differ between versions of Python."""
+    found = []
+    for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [each.name for each in node.names if each.name in ("dis", "opcode")]
+        elif isinstance(node, ast.ImportFrom):
+            found += [node.module for _ in node.names if node.module in ("dis", "opcode")]
+        elif isinstance(node, ast.Attribute) and node.attr == "co_code":
+            found.append(node.attr)
+    assert found == []

@@ -499,7 +499,9 @@ def _saved(
 def _ruled(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
     """What a rule makes of the incoming ``g``."""
     if isinstance(rule, (int, float)):
-        return None if rule == 0 else g * rule
+        return g if rule == 1 else None if rule == 0 else g * rule
+    if isinstance(rule, str):
+        return g * saved[rule]
     names = arguments(rule)
     value = rule(*[F if name == "F" else g if name == "g" else saved[name] for name in names])
     return value if "g" in names else g * value

@@ -26,9 +26,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Note [Absent on import]
 # ``from torch import foo`` asks the module for ``foo``, throws our AttributeError away and raises an ImportError of
-# Python's own, without the pointer to the page. Any other exception goes through; so a module that is being asked by
-# the instruction IMPORT_FROM of the calling frame raises the ImportError itself.
-IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
+# Python's own, without the pointer to the page. Any other exception goes through, so for this statement the module raises
+# the ImportError itself; for ``hasattr`` and ``getattr`` it must raise an AttributeError. Only the instruction under way
+# tells them apart: no frame stands between, and code given to ``exec``, ``python -c`` or the prompt has no source to
+# read. Its number comes from this Python's own table. Were it not found, the error would be Python's own, of the same type.
+IMPORT_FROM = opcode.opmap.get("IMPORT_FROM")
 
 #: Where the pages are: an installed package brings them, in a checkout they stand beside ``src``.
 PAGES = next(

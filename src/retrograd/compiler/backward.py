@@ -118,6 +118,8 @@ def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[An
             found.append(None)
         elif isinstance(rule, (int, float)):
             found.append(g if rule == 1 else -g if rule == -1 else None if rule == 0 else g * rule)
+        elif isinstance(rule, str):
+            found.append(g * _given(trace, step, rule, g))
         elif is_shared(rule):
             if rule not in together:
                 together[rule] = rule(*[_given(trace, step, name, g) for name in arguments(rule)])

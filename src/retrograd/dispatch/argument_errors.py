@@ -8,7 +8,7 @@ but a ``try``. Arguments that are missing are MISSING, which nothing can compute
 
 from __future__ import annotations
 
-import dis
+import ast
 import inspect
 import sys
 from collections.abc import Callable
@@ -208,7 +208,10 @@ def _given_on_said(name: str, target: Any, args: tuple[Any, ...], named: dict[st
 
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
-    """The names that the call in this frame gave to its last arguments, read off its instructions."""
+    """The names that the call under way in this frame gave to arguments, for errors that show a call as it was written.
+
+    They are read from the source; where there is none, all names for arguments in the frame's code count.
+    """
     while frame is not None and (
         frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC
     ):
@@ -217,11 +220,11 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
         return ()
     if frame.f_code is Overridable.look.__code__:
         return tuple(frame.f_locals["kwargs"])
-    run = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
-    names = [each for each in run[-3:] if each.opname == "KW_NAMES"]  # Python 3.11 and 3.12: just before the call
-    if run and run[-1].opname == "CALL_KW":
-        names = [each for each in run[-2:] if each.opname == "LOAD_CONST"]
-    return frame.f_code.co_consts[names[0].arg or 0] if names else ()
+    call = user_frame.expression(frame)
+    if call is not None:
+        return tuple(each.arg for each in call.keywords if each.arg) if isinstance(call, ast.Call) else ()
+    tuples = [each for each in frame.f_code.co_consts if isinstance(each, tuple)]
+    return tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))
 
 
 # --- Public functions -----------------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@
 
 The decorated function is the kernel: arrays in, an array out. Its first parameter is the array module; tensors stand
 before the slash, parameters after it. A rule is a partial derivative (multiplied by the incoming gradient ``g``) or, if
-it names ``g``, the gradient itself; a number stands for a constant one. The names of its arguments say what is kept
-for the backward pass: a tensor, ``out`` (or the name of one of several results), ``<tensor>_shape``,
-``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a parameter. ``F`` is the level (see ``core/rule_namespace.py``):
-in a rule only operators and names of ``F`` may be used.
+it names ``g``, the gradient itself. A number stands for a constant partial derivative, a string for one that is a saved
+value: ``"out"`` of exp. The names of a rule's arguments say what is kept for the backward pass: a tensor, ``out`` (or the
+name of one of several results), ``<tensor>_shape``, ``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a
+parameter. ``F`` is the level (see ``core/rule_namespace.py``), which only a rule that uses it names: in a rule only operators and
+names of ``F`` may be used.
 How a declaration becomes a fast function is the business of ``dispatch/fast_path.py`` and
 ``dispatch/node_classes.py``.
 """

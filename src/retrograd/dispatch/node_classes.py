@@ -7,7 +7,6 @@ the graph. It writes itself when it is first called.
 
 from __future__ import annotations
 
-import dis
 import linecache
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -171,7 +170,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:
         lines.append("    " + ", ".join(f"e{i}" for i in live) + (",", "")[len(live) > 1] + " = edges")
-    if not (conjugate or any(map(_uses_level, rules))):
+    if not (conjugate or any("F" in arguments(rule) for rule in rules)):
         lines.append("    F = None")
     elif op.several or (op.outputs and op.differentiable != 1):
         lines.append("    F = TENSORS" if record else "    F = level_of(next(each for each in g if each is not None))")
@@ -253,35 +252,50 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
     if isinstance(rule, (int, float)):
         constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
         return constants.get(rule, f"g * {rule}")
+    if isinstance(rule, str):
+        return f"g * {rule}"
     space[f"rule{i}"] = rule
     names = arguments(rule)
-    partial = _identity(rule) or f"rule{i}({', '.join(names)})"
+    partial = f"rule{i}({', '.join(names)})"
     return partial if "g" in names else f"g * {partial}"
 
 
+class _Symbol:
+    """An argument of a rule that is run on no values: it can be compared, indexed and called, but not calculated with."""
+
+    __iter__ = None
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def _same(self, *args: Any, **kwargs: Any) -> Any:
+        return self
+
+    __call__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _same
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol is neither true nor false")
+
+
 def _calculates(rule: Any) -> bool:
-    """Whether the gradient takes arithmetic of its own beside kernels."""
-    if rule is None or isinstance(rule, (int, float)):
+    """Whether the gradient takes arithmetic of its own beside kernels.
+
+    The rule is run on symbols, which support no arithmetic. Only speed depends on the answer, which is yes in doubt: for
+    a rule that decides by values.
+    """
+    if not callable(rule):
         return rule not in (None, 0, 1)
-    steps = [each.opname for each in dis.get_instructions(rule)]
-    return "g" not in arguments(rule) or any(each.startswith(("BINARY_OP", "UNARY_")) for each in steps)
-
-
-def _identity(rule: Any) -> str | None:
-    """The name of the argument that a rule returns, if it does nothing else: as in the derivative of a product."""
-    steps = [each for each in dis.get_instructions(rule) if each.opname != "RESUME"]
-    names = [each.opname for each in steps]
-    return str(steps[0].argval) if len(steps) == 2 and names[0].startswith("LOAD_FAST") else None
-
-
-def _uses_level(rule: Any) -> bool:
-    """Whether a rule looks at ``F`` at all."""
-    if rule is None or isinstance(rule, (int, float)):
-        return False
-    in_inner_function = "F" in rule.__code__.co_cellvars
-    return in_inner_function or any(
-        each.opname.startswith("LOAD_FAST") and each.argval == "F" for each in dis.get_instructions(rule)
-    )
+    names = arguments(rule)
+    if "g" not in names:
+        return True
+    try:
+        rule(*[_Symbol()] * len(names))
+    except Exception:
+        return True
+    return False
 
 
 def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:

@@ -13,7 +13,7 @@ from ..core.graph import Node
 from ..core.rule_namespace import LEVEL
 from ..core.tensor import Tensor
 
-Rule = Callable[..., Any] | int | float | None
+Rule = Callable[..., Any] | str | int | float | None
 
 
 class Level:
@@ -182,6 +182,8 @@ def arguments(rule: Rule) -> tuple[str, ...]:
     """The argument names of a rule."""
     if rule is None or isinstance(rule, (int, float)):
         return ()
+    if isinstance(rule, str):
+        return (rule,)
     code: CodeType = rule.__code__
     return code.co_varnames[: code.co_argcount]
 

@@ -7,6 +7,7 @@ are looked up when an error is written. Frames of the package itself are passed 
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 import math
@@ -14,6 +15,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar, cast
 
@@ -110,6 +112,23 @@ def caller(depth: int = 1) -> tuple[CodeType | None, int]:
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def expression(frame: FrameType) -> ast.expr | None:
+    """Return the syntax tree of the expression that a frame is evaluating, or None where there is no source to read."""
+    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    first, last, start, stop = place
+    if first is None or last is None or start is None or stop is None:
+        return None
+    lines = [each.encode() for each in linecache.getlines(frame.f_code.co_filename, frame.f_globals)[first - 1 : last]]
+    if len(lines) != last - first + 1:
+        return None
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][start:]
+    try:
+        return ast.parse(b"(" + b"".join(lines) + b"\n)", mode="eval").body
+    except (SyntaxError, ValueError):  # a file that has changed since it was loaded
+        return None
 
 
 def describe(code: CodeType | None, instruction: int) -> str:

@@ -51,7 +51,7 @@ def check_rank(rank: int, memory_format: Any) -> None:
         raise RuntimeError(f"required rank {CHANNELS[memory_format]} tensor to use {memory_format.name} format")
 
 
-clone_block.derivative(self=lambda F, g: g)
+clone_block.derivative(self=1)
 
 
 @surface()

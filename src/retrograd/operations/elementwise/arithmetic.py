@@ -25,7 +25,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
 
 @pointwise(
     1,
-    lambda F, g, alpha: g if alpha == 1 else g * alpha,
+    lambda g, alpha: g if alpha == 1 else g * alpha,
     over=(
         "alpha.__class__ is float",
         f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
@@ -70,7 +70,7 @@ def _no_booleans(*operands: Any) -> None:
         raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
 
 
-@pointwise(1, lambda F, g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
+@pointwise(1, lambda g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
     over=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
@@ -91,7 +91,7 @@ _BOOL_MINUS = (
 
 
 @pointwise(
-    lambda F, g, alpha: -g if alpha == 1 else g * -alpha,
+    lambda g, alpha: -g if alpha == 1 else g * -alpha,
     1,
     backward="RsubBackward1",
     in_place=False,
@@ -106,7 +106,7 @@ def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 @pointwise(
-    lambda F, g, alpha: -g if alpha == 1 else g * -alpha, 1,
+    lambda g, alpha: -g if alpha == 1 else g * -alpha, 1,
     name="rsub_tensor", backward="RsubBackward0", in_place=False, function=False, method=False, check=_no_booleans,
 )  # fmt: skip
 def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
@@ -121,7 +121,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
-@pointwise(lambda F, other: other, lambda F, self: self, aliases=("multiply",))
+@pointwise("other", "self", aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
     """Product, element by element, of broadcastable tensors.
 
@@ -133,8 +133,8 @@ def mul(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    lambda F, g, other: g / other,
-    lambda F, g, self, other: -g * ((self / other) / other),
+    lambda g, other: g / other,
+    lambda g, self, other: -g * ((self / other) / other),
     name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def div_true(np: Any, self: Any, other: Any, /) -> Any:
@@ -178,7 +178,7 @@ def _floor_divide(np: Any, a: Any, b: Any) -> Any:
 
 #: The quotient where a mode of rounding is given and is None: PyTorch's node tells them apart.
 _div_mode = pointwise(
-    lambda F, g, other: g / other, lambda F, g, self, other: -g * ((self / other) / other), name="div_mode_true",
+    lambda g, other: g / other, lambda g, self, other: -g * ((self / other) / other), name="div_mode_true",
     backward="DivBackward2", floats=True, function=False, method=False, in_place=False,
 )(div_true.op.kernel)  # fmt: skip
 _NOT_GIVEN: Any = "true"
@@ -332,7 +332,7 @@ def fmod_(input: Tensor, other: Any) -> Tensor:
 # -- Signs -------------------------------------------------------------------------------------------------------------
 
 
-@pointwise(lambda F, g: -g, aliases=("negative",))
+@pointwise(lambda g: -g, aliases=("negative",))
 def neg(np: Any, self: Any, /) -> Any:
     """The negative, element by element."""
     if self.dtype == bool:
@@ -420,8 +420,8 @@ def _same_dtype(input: Any, *others: Any) -> None:
 
 
 @pointwise(
-    lambda F, g, weight: g * (1 - weight),
-    lambda F, g, weight: g * weight,
+    lambda g, weight: g * (1 - weight),
+    lambda g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
     refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
     over=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
@@ -436,9 +436,9 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
 
 
 @pointwise(
-    lambda F, g, weight: g * (1 - weight),
-    lambda F, g, weight: g * weight,
-    lambda F, g, self, end: g * (end - self),
+    lambda g, weight: g * (1 - weight),
+    lambda g, weight: g * weight,
+    lambda g, self, end: g * (end - self),
     name="lerp_tensor", backward="LerpBackward1", function=False, method=False, in_place=False,
     refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
@@ -469,8 +469,8 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 @pointwise(
     1,
-    lambda F, g, tensor2, value: g * (tensor2 * value),
-    lambda F, g, tensor1, value: g * (tensor1 * value),
+    lambda g, tensor2, value: g * (tensor2 * value),
+    lambda g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
     over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
@@ -487,8 +487,8 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
 
 @pointwise(
     1,
-    lambda F, g, tensor2, value: g * (value / tensor2),
-    lambda F, g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+    lambda g, tensor2, value: g * (value / tensor2),
+    lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
     over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:

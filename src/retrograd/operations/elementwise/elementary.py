@@ -91,7 +91,7 @@ def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
     return np.power(self, exponent)
 
 
-@pointwise(lambda F, g, out: g, function=False, method=False, in_place=False)
+@pointwise(1, function=False, method=False, in_place=False)
 def safe_less_one(np: Any, exponent: Any, /) -> Any:
     """``exponent - 1``, and 0 where ``exponent`` is 0, so that 0 ** -1 does not spoil a product with 0."""
     return np.where(exponent == 0, np.zeros_like(exponent), exponent - 1)
@@ -222,7 +222,7 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
 
 
 @pointwise(
-    lambda F, g, self: g * (2.0 * self), backward="PowBackward0", name="square", function=False, method=False,
+    lambda g, self: g * (2.0 * self), backward="PowBackward0", name="square", function=False, method=False,
     in_place=False,
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
@@ -246,7 +246,7 @@ def square_(input: Tensor) -> Tensor:
     return pow_(input, 2)
 
 
-@pointwise(lambda F, g, out: g / (2 * out), floats=True)
+@pointwise(lambda g, out: g / (2 * out), floats=True)
 def sqrt(np: Any, self: Any, /) -> Any:
     """Square root, element by element; nan for negative numbers.
 
@@ -265,7 +265,7 @@ def rsqrt(np: Any, self: Any, /) -> Any:
     return np.divide(1, np.sqrt(self))
 
 
-@pointwise(lambda F, g, out: -g * out * out, floats=True)
+@pointwise(lambda g, out: -g * out * out, floats=True)
 def reciprocal(np: Any, self: Any, /) -> Any:
     """One over each element."""
     if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
@@ -276,7 +276,7 @@ def reciprocal(np: Any, self: Any, /) -> Any:
 # -- Exponentials and logarithms ---------------------------------------------------------------------------------------
 
 
-@pointwise(lambda F, out: out, floats=True)
+@pointwise("out", floats=True)
 def exp(np: Any, self: Any, /) -> Any:
     """e to the power of each element.
 
@@ -287,19 +287,19 @@ def exp(np: Any, self: Any, /) -> Any:
     return np.exp(self)
 
 
-@pointwise(lambda F, g, out: g * out * math.log(2), floats=True)
+@pointwise(lambda g, out: g * out * math.log(2), floats=True)
 def exp2(np: Any, self: Any, /) -> Any:
     """2 to the power of each element."""
     return np.exp2(self)
 
 
-@pointwise(lambda F, g, out: g * (out + 1), floats=True)
+@pointwise(lambda g, out: g * (out + 1), floats=True)
 def expm1(np: Any, self: Any, /) -> Any:
     """``exp(x) - 1``, exact for small elements too."""
     return np.expm1(self)
 
 
-@pointwise(lambda F, g, self: g / self, floats=True)
+@pointwise(lambda g, self: g / self, floats=True)
 def log(np: Any, self: Any, /) -> Any:
     """Natural logarithm, element by element.
 
@@ -310,19 +310,19 @@ def log(np: Any, self: Any, /) -> Any:
     return np.log(self)
 
 
-@pointwise(lambda F, g, self: g / (self * math.log(2)), floats=True)
+@pointwise(lambda g, self: g / (self * math.log(2)), floats=True)
 def log2(np: Any, self: Any, /) -> Any:
     """Logarithm to base 2, element by element."""
     return np.log2(self)
 
 
-@pointwise(lambda F, g, self: g / (self * math.log(10)), floats=True)
+@pointwise(lambda g, self: g / (self * math.log(10)), floats=True)
 def log10(np: Any, self: Any, /) -> Any:
     """Logarithm to base 10, element by element."""
     return np.log10(self)
 
 
-@pointwise(lambda F, g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
+@pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
     """``log(1 + x)``, exact for small elements too."""
     if self.size >= LARGE and (large := looped("log1p", self)) is not None:
@@ -364,7 +364,7 @@ def cos(np: Any, self: Any, /) -> Any:
     return np.cos(self)
 
 
-@pointwise(lambda F, g, out: g * (1 + out * out), floats=True)
+@pointwise(lambda g, out: g * (1 + out * out), floats=True)
 def tan(np: Any, self: Any, /) -> Any:
     """Tangent, element by element (radians)."""
     return np.tan(self)
@@ -382,7 +382,7 @@ def acos(np: Any, self: Any, /) -> Any:
     return np.arccos(self)
 
 
-@pointwise(lambda F, g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
+@pointwise(lambda g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
 def atan(np: Any, self: Any, /) -> Any:
     """Inverse tangent, element by element, in radians."""
     return np.arctan(self)
@@ -431,7 +431,7 @@ def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
 
 tanh_backward.derivative(
     slope=lambda F, g, value: F.tanh_backward(g, value),
-    value=lambda F, g, slope, value: -2 * (g * slope * value),
+    value=lambda g, slope, value: -2 * (g * slope * value),
 )
 
 
@@ -464,7 +464,7 @@ def acosh(np: Any, self: Any, /) -> Any:
     return np.arccosh(self)
 
 
-@pointwise(lambda F, g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
+@pointwise(lambda g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
 def atanh(np: Any, self: Any, /) -> Any:
     """Inverse hyperbolic tangent, element by element."""
     return np.arctanh(self)
@@ -495,7 +495,7 @@ def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
 
 sigmoid_backward.derivative(
     slope=lambda F, g, value: F.sigmoid_backward(g, value),
-    value=lambda F, g, slope, value: g * slope * (1 - 2 * value),
+    value=lambda g, slope, value: g * slope * (1 - 2 * value),
 )
 
 
@@ -549,7 +549,7 @@ def relu(np: Any, self: Any, /) -> Any:
 
 
 @pointwise(
-    lambda F, g, self, out: g * (self / out), lambda F, g, other, out: g * (other / out),
+    lambda g, self, out: g * (self / out), lambda g, other, out: g * (other / out),
     refuses=("hypot_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
@@ -561,7 +561,7 @@ def hypot(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    lambda F, g: g * (math.pi / 180), floats=True, backward="Deg2RadBackward0",
+    lambda g: g * (math.pi / 180), floats=True, backward="Deg2RadBackward0",
     check=real_only("deg2rad is not supported for complex tensors."),
 )  # fmt: skip
 def deg2rad(np: Any, self: Any, /) -> Any:
@@ -570,7 +570,7 @@ def deg2rad(np: Any, self: Any, /) -> Any:
 
 
 @pointwise(
-    lambda F, g: g * (180 / math.pi), floats=True, backward="Rad2DegBackward0",
+    lambda g: g * (180 / math.pi), floats=True, backward="Rad2DegBackward0",
     check=real_only("rad2deg is not supported for complex tensors."),
 )  # fmt: skip
 def rad2deg(np: Any, self: Any, /) -> Any:
@@ -680,7 +680,7 @@ ldexp_block.derivative(self=lambda F, g, other: F.ldexp_block(g, other))
 
 
 @pointwise(
-    lambda F, g, other: g * F.exp2(other), lambda F, g, out: g * out * math.log(2),
+    lambda F, g, other: g * F.exp2(other), lambda g, out: g * out * math.log(2),
     name="ldexp_power", backward="LdexpBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:

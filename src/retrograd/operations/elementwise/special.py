@@ -218,7 +218,7 @@ def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
 
 
-@_hidden(lambda F, g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
+@_hidden(lambda g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
 def special_erfcx(np: Any, self: Any, /) -> Any:
     """``exp(x²) * erfc(x)``, which falls as ``1 / x``."""
     return special(np, "erfcx", self)
@@ -431,7 +431,7 @@ def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
 
 @_of_two(
     lambda F, g, self, other: F.masked_fill_scalar(F.xlogy_tensor(g, other), (self == 0) & (other <= 0), 0),
-    lambda F, g, self, other: g * self / other,
+    lambda g, self, other: g * self / other,
     name="xlogy", backward="Xlogy", refuses="xlogy_cpu",
 )  # fmt: skip
 def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
@@ -458,7 +458,7 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
 
 @_of_two(
     lambda F, g, self, other: F.masked_fill_scalar(F.special_xlog1py_tensor(g, other), (self == 0) & (other <= -1), 0),
-    lambda F, g, self, other: g * self / (other + 1),
+    lambda g, self, other: g * self / (other + 1),
     name="special_xlog1py", backward="SpecialXlog1Py", refuses="xlog1py_cpu",
 )  # fmt: skip
 def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:

@@ -417,7 +417,7 @@ def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_sel
 
 
 for _constant in (scatter_count, scatter_ties, lone_zero):
-    _constant.derivative(self=lambda F, g: None)
+    _constant.derivative(self=lambda g: None)
 
 
 @op(name="index_reduce_block", backward="IndexReduceBackward0", function=False, method=False)

@@ -31,7 +31,7 @@ def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
 
 
-copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=lambda F, g: g)
+copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
 
 
 @surface(function=False, quick=copy_block, over=True)

@@ -228,7 +228,7 @@ def vdot(np: Any, self: Any, other: Any, /) -> Any:
     return np.asarray(np.dot(self.conj(), other))
 
 
-vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambda F, g, self: g * self)
+vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambda g, self: g * self)
 
 
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)

@@ -603,7 +603,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @_hidden(
-    lambda F, noise: noise, None, in_place_backward="RreluWithNoiseBackward1", numbers=False
+    "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     """Each element times its own ``noise``."""

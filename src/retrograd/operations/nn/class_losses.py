@@ -288,7 +288,7 @@ def _check_smoothing(share: float) -> None:
 
 
 @pointwise(
-    lambda F, g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
+    lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
     """``self / number``, as PyTorch names it where it divides by a number on its own."""

@@ -236,7 +236,7 @@ def same_kind(np: Any, self: Any, like: Any, /) -> Any:
     return self.astype(like.dtype)
 
 
-same_kind.derivative(self=lambda F, g: None, like=lambda F, g: None)
+same_kind.derivative(self=lambda g: None, like=lambda g: None)
 
 
 @_loss("SoftMarginLossBackward0")

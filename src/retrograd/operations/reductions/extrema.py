@@ -40,7 +40,7 @@ def same(np: Any, self: Any, other: Any, /) -> Any:
     return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
 
 
-same.derivative(self=lambda F, g: None, other=lambda F, g: None)
+same.derivative(self=lambda g: None, other=lambda g: None)
 
 
 @op(name="extreme_share", function=False, method=False)
@@ -55,7 +55,7 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
 
 
-extreme_share.derivative(self=lambda F, g: None, top=lambda F, g: None)
+extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 
 def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:

@@ -266,14 +266,14 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
 # -- Integrals by trapezoids -----------------------------------------------------------------------------------------
 
 
-@pointwise(lambda F, g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
+@pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
     """The elements times a number."""
     return self * self.dtype.type(number)
 
 
-@pointwise(lambda F, g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
+@pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
     """The elements divided by a number."""
