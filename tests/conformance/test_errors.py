@@ -143,3 +143,15 @@ def test_of_one_number_no_two_are_picked_and_no_dimension_is_moved_twice() -> No
         x.movedim((0, 0), (0, 0))
     with pytest.raises(RuntimeError, match="selected index k out of range"):
         x.topk(2)
+
+
+def test_errors_show_the_names_that_the_call_itself_gave() -> None:
+    x = torch.ones(2, 3)
+    with pytest.raises(TypeError, match=r"got \(Tensor, str\)"):
+        torch.sum(torch.sum(x, dim=0, keepdim=True), "a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"got \(Tensor, dim=str\)"):
+        torch.sum(
+            x.mean(0), dim="a"  # type: ignore[arg-type]
+        )  # fmt: skip
+    with pytest.raises(TypeError, match=r"got \(Tensor, dim=str\)"):  # without a source to read
+        exec("torch.sum(x, dim='a')", {"torch": torch, "x": x})
