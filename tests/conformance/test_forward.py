@@ -206,3 +206,53 @@ def test_reverse_over_forward() -> None:
     by_x, by_t = torch.autograd.grad(tangent, (x, t))
     assert by_t.tolist() == [2 * 6 * 3, 2 * 6 * 2]
     assert by_x.tolist() == [2 * 9 + 4 * 6, 2 * 4 + 4 * 6]
+
+
+#: Name, function of ``a`` and its derivative at (1, 4) in the direction (1, 1) as PyTorch 2.13 gives it.
+_HALF = [
+    ("product", lambda a: a * a, [2.0, 8.0]),
+    ("sum", lambda a: a.sum(), 2.0),
+    ("cumsum", lambda a: a.cumsum(0), [1.0, 2.0]),
+    ("matmul", lambda a: a.reshape(1, 2) @ a.reshape(2, 1), [[10.0]]),
+    ("in place", lambda a: a.clone().mul_(a), [2.0, 8.0]),
+    (
+        "written into zeros",
+        lambda a: torch.zeros(3, dtype=a.dtype).index_put((torch.tensor([0, 1]),), a),
+        [1.0, 1.0, 0.0],
+    ),
+    ("cat", lambda a: torch.cat([a, a * a]), [1.0, 1.0, 2.0, 8.0]),
+    ("max", lambda a: a.max(0).values, 1.0),
+    ("where", lambda a: torch.where(a > 2, a, a * a), [2.0, 1.0]),
+    ("cast", lambda a: a.float() * 2, [2.0, 2.0]),
+    ("cast to bfloat16", lambda a: a.to(torch.bfloat16) * 2, [2.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("function", "slope"), [each[1:] for each in _HALF], ids=[each[0] for each in _HALF])
+def test_every_entry_of_forward_mode_takes_dtypes_of_16_bits(function: Any, slope: Any, dtype: Any) -> None:
+    x = torch.tensor([1.0, 4.0], dtype=dtype)
+    one = torch.ones_like(x)
+    out = function(x)
+    with fwAD.dual_level():
+        dual = fwAD.unpack_dual(function(fwAD.make_dual(x.clone(), one))).tangent
+    found = {
+        "func.jvp": torch.func.jvp(function, (x,), (one,))[1],
+        "dual": dual,
+        "linearize": torch.func.linearize(function, x)[1](one),
+        "functional.jvp": torch.autograd.functional.jvp(function, x, one)[1],
+        "jacfwd": torch.func.jacfwd(function)(x).sum(-1),
+        "jacobian": torch.autograd.functional.jacobian(function, x, vectorize=True, strategy="forward-mode").sum(-1),
+        "vmap": torch.func.vmap(lambda a: torch.func.jvp(function, (a,), (one,))[1])(x.expand(2, 2))[0],
+    }
+    for name, each in found.items():
+        assert (name, each.dtype, each.tolist()) == (name, out.dtype, slope)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_forward_over_reverse_takes_dtypes_of_16_bits(dtype: Any) -> None:
+    x = torch.tensor([1.0, 2.0], dtype=dtype)
+    hessian = torch.func.hessian(lambda a: (a**3).sum())(x)
+    assert (hessian.dtype, hessian.tolist()) == (dtype, [[6.0, 0.0], [0.0, 12.0]])
+    pushed = torch.func.jvp(torch.func.grad(lambda a: (a**3).sum()), (x,), (torch.ones_like(x),))
+    assert [each.tolist() for each in pushed] == [[3.0, 12.0], [6.0, 12.0]]

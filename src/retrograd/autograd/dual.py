@@ -106,7 +106,7 @@ class Dual(Transformed):
 
     def spread_as(self, made: Tensor) -> Any:
         found = spread_as(self._inner, made)
-        if not self._run.strict or made._array.dtype.kind not in "fc":
+        if not self._run.strict or made._array.dtype.kind not in "fcV":
             return found
         # What is written into it may have a tangent, and of this run a view of it could not tell it that it has one now.
         return make(self._run, found, blank((found, self._tangent), made._array.shape, made._array.dtype).detach())
@@ -204,7 +204,7 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
         tangent = tangents_of(op, before, tangents, params, (apply(op, before, params),))[0]
     modify(op, primals, params)
     if tangent is None:
-        if tangents[0] is not None and x._array.dtype.kind in "fc":
+        if tangents[0] is not None and x._array.dtype.kind in "fcV":
             _settle(run, x, zeros_as(x._tangent))
     else:
         _settle(run, x, tangent)
@@ -373,7 +373,7 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
     """The tangents of the results ``outs`` of a block, given those of its tensors (None: there is none)."""
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
-    graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fc"]
+    graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fcV"]
     found: list[Any] = [None] * len(outs)
     if not live or not graded:
         return found
