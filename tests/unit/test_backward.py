@@ -653,3 +653,83 @@ def test_hooks_of_leaves_that_are_gone_cost_nothing() -> None:
     del x
     gc.collect()
     assert AccumulateGrad.hooked is before
+
+
+FREEZE: dict[str, Any] = {
+    "requires_grad_": lambda x: x.requires_grad_(False),
+    "requires_grad": lambda x: setattr(x, "requires_grad", False),
+    "detach_": lambda x: x.detach_(),
+}
+
+
+@pytest.mark.parametrize("freeze", FREEZE.values(), ids=FREEZE)
+def test_a_leaf_frozen_after_its_graph_was_recorded_gets_no_gradient(freeze: Any) -> None:
+    """The gradients of other leaves and what hooks see stay as they were: all values are PyTorch's."""
+    x, w = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(grad.tolist()))
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf is x))
+    out = (x * x * w).sum()
+    part = (x[0] * 3).sum()
+    freeze(x)
+    out.backward(retain_graph=True)
+    assert x.grad is None
+    assert w.grad.tolist() == [1.0, 4.0]
+    assert seen == [[2.0, 8.0], True]
+    out.backward(create_graph=True)
+    part.backward()
+    assert x.grad is None
+    x.grad = torch.ones(2)
+    (slope,) = torch.autograd.grad(out, w, create_graph=True)
+    slope.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        torch.autograd.grad(out, x)
+
+
+def test_a_leaf_frozen_while_gradients_are_computed_gets_none() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    y.register_hook(lambda grad: setattr(x, "requires_grad", False))
+    y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_frozen_view_gets_no_gradient() -> None:
+    x = torch.zeros(4)[:2].requires_grad_()
+    y = (x * x + x).sum()
+    x.requires_grad_(False)
+    y.backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("freeze", FREEZE.values(), ids=FREEZE)
+def test_a_leaf_that_requires_gradients_again_is_the_same_end_of_its_graphs(freeze: Any) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(grad.tolist()))
+    y = (x * x).sum()
+    freeze(x)
+    x.requires_grad_(True)
+    assert torch.autograd.grad(y, x, retain_graph=True)[0].tolist() == [2.0, 4.0]
+    (y + (x * 3).sum()).backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+    assert seen == [[2.0, 4.0], [5.0, 7.0]]
+
+
+def test_a_frozen_leaf_goes_with_its_last_reference() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    x.register_hook(lambda grad: None)
+    gone = weakref.ref(x._node), weakref.ref(x)
+    x.requires_grad_(False)
+    del x
+    assert [each() for each in gone] == [None, None]
+
+
+def test_a_leaf_that_an_operation_in_place_has_made_a_result_accumulates_nothing() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    x.requires_grad_(False)
+    x.add_(y)
+    with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
+        y.sum().backward()

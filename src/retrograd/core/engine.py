@@ -442,7 +442,7 @@ def _finish_leaf(
     if not write:
         return
     variable = leaf.leaf()
-    if variable is not None and grad is not None:
+    if variable is not None and grad is not None and (variable._node is leaf or _is_still_leaf(variable)):
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
@@ -452,6 +452,16 @@ def _finish_leaf(
                 raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
             hook((), (lifted(grad),))
+
+
+def _is_still_leaf(variable: Any) -> bool:
+    """Whether a gradient can be accumulated in ``variable``, which no longer refers to the end of the graph at hand.
+
+    False for a leaf that was frozen after the graph was recorded; an error for one that was modified in place since.
+    """
+    if variable._node is not None and variable._node.__class__ is not AccumulateGrad:
+        raise RuntimeError(f"leaf variable has been moved into the graph interior.{recorded(variable._node)}")
+    return variable._node is not None
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:

@@ -305,14 +305,19 @@ class Tensor:
             if not _without_node(self):
                 text = "you can only change requires_grad flags of leaf variables." + DETACHED
                 raise RuntimeError(explained(text, "detach() it", self._node))
-            self._node = None
+            _freeze(self)
             return self
         if self.dtype.category < dtypes.FLOATING:
             text = f"only Tensors of floating point dtype can require gradients. This one is of {self.dtype}"
             raise RuntimeError(explained(text, "convert it, as by .float()"))
         if self._cell is None and not in_inference():
             raise RuntimeError(explained(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
-        self._node = AccumulateGrad(self, self._array, self._cell)
+        self._node = _frozen.pop(id(self), None)
+        if self._node is None:
+            self._node = AccumulateGrad(self, self._array, self._cell)
+        else:
+            self._node.cell = self._cell
+            self._renew_leaf()
         return self
 
     @property
@@ -474,7 +479,7 @@ class Tensor:
         """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
         if self._view is not None:
             raise RuntimeError(explained(DETACH_VIEW, "use detach()", self._node))
-        self._node = None
+        _freeze(self)
         return self
 
     @property
@@ -532,6 +537,20 @@ def graded_leaf(array: Any) -> Tensor:
     cell = out._count = [0, None]
     out._node = AccumulateGrad(out, array, cell)
     return out
+
+
+#: The ends of the graph at leaves that require no gradient any more, by the leaf's id: hooks and recorded graphs refer to
+#: them, so that ``requires_grad_()`` restores them.
+_frozen: dict[int, AccumulateGrad] = {}
+
+
+def _freeze(x: Tensor) -> None:
+    """Take ``x`` out of the graph; the end of the graph at a leaf is kept as long as the leaf lives."""
+    node, key = x._node, id(x)
+    if node.__class__ is AccumulateGrad and node.leaf is not nobody:
+        node.leaf = weakref.ref(x, lambda _: _frozen.pop(key, None))
+        _frozen[key] = node
+    x._node = None
 
 
 def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
