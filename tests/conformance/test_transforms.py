@@ -324,3 +324,21 @@ def test_a_mask_that_all_slices_share_selects_from_each() -> None:
     assert torch.equal(grad, 2 * x * mask)
     with pytest.raises(RuntimeError, match="dynamic shape"):
         vmap(torch.masked_select)(x, x > 3)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_forward_over_reverse_of_a_tangent_in_the_outer_graph_can_be_differentiated(computed: bool) -> None:
+    """The values are PyTorch's; a part that does not depend on what requires gradients is outside the graph."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    given = x * 1 if computed else x
+    gradient = torch.func.grad(lambda a: (a**3).sum())
+    both = torch.func.jvp(gradient, (given,), (given,))
+    assert [each.requires_grad for each in both] == [True, True]
+    assert torch.autograd.grad(both[0].sum(), x, retain_graph=True)[0].tolist() == [6.0, 12.0]
+    assert torch.autograd.grad(both[1].sum(), x, retain_graph=True)[0].tolist() == [12.0, 24.0]
+    constant = torch.tensor([1.0, 2.0])
+    pushed = torch.func.jvp(gradient, (constant,), (given,))
+    assert [each.requires_grad for each in pushed] == [False, True]
+    assert torch.autograd.grad(pushed[1].sum(), x, retain_graph=True)[0].tolist() == [6.0, 12.0]
+    rows = torch.func.vmap(lambda step: torch.func.jvp(gradient, (constant,), (step,))[1])(given.expand(2, 2))
+    assert torch.autograd.grad(rows.sum(), x)[0].tolist() == [12.0, 24.0]

@@ -100,8 +100,12 @@ class Level:
 
     def stand_in(self, x: Any) -> Any:
         """What stands for the argument ``x``."""
-        made = stand_in(x)
-        self.own += [place for place in _places(made) if place.__class__ is AccumulateGrad]
+        made = inner = stand_in(x)
+        while isinstance(inner, Transformed):  # only the primal is an alias; the tangent of a dual is the caller's
+            inner = inner._inner
+        place = place_of(inner)
+        if place.__class__ is AccumulateGrad:
+            self.own.append(place)
         return made
 
     def leads_out(self, tensors: Sequence[Any]) -> bool:
@@ -126,6 +130,8 @@ class Level:
 
     def released(self, x: Any) -> Any:
         """``x`` as the caller gets it: outside the graph, unless that leads further than the arguments."""
+        if isinstance(x, Dual):
+            return make(x._run, self.released(x._inner), self.released(x._tangent))
         return x if not isinstance(x, Tensor) or self.leads_out([x]) else detached(x)
 
 
@@ -267,9 +273,14 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
     record = level.leads_out(outs) or (level.recording and level.leads_out(given))
     found = solve(outs, inputs, grads, keep or record, record)
     return [
-        _zeros(each) if grad is None else grad if record else detached(grad)
+        _zeros(each) if grad is None else _kept(level, grad) if record else detached(grad)
         for grad, each in zip(found, inputs, strict=True)
     ]
+
+
+def _kept(level: Level, grad: Any) -> Any:
+    """A recorded gradient; a part of a dual whose graph leads to the arguments only is detached."""
+    return level.released(grad) if isinstance(grad, Dual) else grad
 
 
 def _zeros(x: Any) -> Any:
