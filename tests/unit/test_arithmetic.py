@@ -187,3 +187,19 @@ def test_no_whole_numbers_may_be_divided_by_zero() -> None:
         assert divide(torch.empty(0, 3, dtype=torch.int64), torch.tensor([0, 1, 2])).shape == (0, 3)
         with pytest.raises(RuntimeError, match=r"^ZeroDivisionError$"):
             divide(torch.tensor([1]), 0)
+
+
+@pytest.mark.parametrize(
+    ("base", "slope"),
+    [
+        (2j, [-0.68650639 + 0.19560744j, -2.77258825 + 6.28318596j]),
+        (-2, [0.12740850 + 0.24714294j, 2.77258658 - 12.5663719j]),
+    ],
+)
+def test_the_gradient_of_a_number_to_a_complex_power(base: complex, slope: list[complex]) -> None:
+    x = torch.tensor([1 + 1j, 2], requires_grad=True)
+    y = torch.pow(base, x)
+    y.backward(torch.ones_like(y))
+    numpy.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-5)
+    pushed = torch.func.jvp(lambda power: torch.pow(base, power), (x.detach(),), (torch.ones_like(y),))[1]
+    numpy.testing.assert_allclose(pushed.numpy(), numpy.conj(slope), rtol=1e-5)

@@ -217,3 +217,65 @@ def test_results_are_of_the_dtype_that_is_asked_for(kind):
 @pytest.mark.parametrize("x", [torch.tensor(3), torch.tensor(3.0), torch.tensor(3.0, dtype=torch.float64)])
 def test_logsumexp_of_one_number_is_that_number(x: torch.Tensor) -> None:
     assert x.logsumexp(0).item() == x.logsumexp(-1, True).item() == 3.0
+
+
+INF, NAN = math.inf, math.nan
+#: A function, its operand and the gradient of it if a gradient of inf arrives, and one of nan: PyTorch's.
+NOT_FINITE = [
+    ("x.max()", [0.0, 3.0, 3.0], [0.0, INF, INF], [0.0, NAN, NAN]),
+    ("x.max()", [NAN, 1.0], [INF, 0.0], [NAN, 0.0]),
+    ("x.min()", [0.0, -1.0], [0.0, INF], [0.0, NAN]),
+    ("x.median()", [0.0, -1.0, 3.0], [INF, 0.0, 0.0], [NAN, 0.0, 0.0]),
+    ("x.nanmedian()", [NAN, 1.0, 2.0], [0.0, INF, 0.0], [0.0, NAN, 0.0]),
+    ("x.amax()", [0.0, 3.0], [NAN, INF], [NAN, NAN]),
+    ("x.max(0)[0]", [0.0, 3.0], [0.0, INF], [0.0, NAN]),
+    ("x.nansum()", [NAN, 1.0], [NAN, INF], [NAN, NAN]),
+    ("x.cumprod(0)", [0.0, -1.0, 3.0], [NAN, 0.0, 0.0], [NAN, 0.0, 0.0]),
+    ("torch.segment_reduce(x, 'max', lengths=torch.tensor([2]))", [0.0, 3.0], [0.0, INF], [0.0, NAN]),
+    ("torch.pow(x, torch.tensor([0.0, 2.0]))", [0.0, 1.0], [0.0, INF], [0.0, NAN]),
+    ("torch.pow(0.0, x)", [-1.0, 2.0], [-INF, NAN], [NAN, NAN]),
+    ("torch.sinc(x)", [0.0, 1.0], [0.0, -INF], [0.0, NAN]),
+    ("torch.zeros(3).index_fill(0, torch.tensor([1, 1]), x)", 2.0, INF, NAN),
+    ("torch.zeros(3).index_fill(0, torch.tensor([], dtype=torch.int64), x)", 2.0, 0.0, 0.0),
+    (
+        "torch.nn.functional.embedding(torch.tensor([0, 1]), x, padding_idx=1)",
+        [[1.0], [2.0]], [[INF], [0.0]], [[NAN], [0.0]],
+    ),
+    ("torch.pdist(x)", [[1.0], [1.0], [2.0]], [[-INF], [-INF], [INF]], [[NAN], [NAN], [NAN]]),
+    ("torch.cdist(x, torch.ones(2, 1))", [[1.0], [2.0]], [[0.0], [INF]], [[0.0], [NAN]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "values", "infinite", "undefined"), NOT_FINITE)
+def test_a_gradient_that_is_not_finite_reaches_what_it_belongs_to(function, values, infinite, undefined):
+    for arriving, expected in ((INF, infinite), (NAN, undefined)):
+        x = torch.tensor(values, requires_grad=True)
+        y = eval(function, {"torch": torch, "x": x})
+        y.backward(torch.full(y.shape, arriving))
+        numpy.testing.assert_array_equal(x.grad.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+def test_an_extreme_can_be_differentiated_twice_and_in_batches(name):
+    x = torch.tensor([1.0, 4.0, 4.0, 1.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(getattr(x, name)() ** 2, x, create_graph=True)
+    share = [0.0, 0.5, 0.5, 0.0] if name == "max" else [0.5, 0.0, 0.0, 0.5]
+    assert slope.tolist() == [(8.0 if name == "max" else 2.0) * each for each in share]
+    (slope * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert x.grad.tolist() == [5.0 * each for each in share]
+    given = torch.tensor([1.0, 2.0])
+    (rows,) = torch.autograd.grad(getattr(x, name)(), x, given, is_grads_batched=True)
+    assert rows.tolist() == [share, [2 * each for each in share]]
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_an_infinite_gradient_of_an_extreme_of_any_size_and_dtype(size, dtype):
+    for name in ("max", "min", "median"):
+        x = torch.zeros(size, dtype=dtype)
+        x[0], x[-1] = 1, -1
+        x.requires_grad_()
+        getattr(x, name)().backward(torch.tensor(INF, dtype=dtype))
+        infinite = {"max": [0], "min": [size - 1], "median": range(1, size - 1)}[name]
+        assert x.grad.isinf().nonzero().reshape(-1).tolist() == list(infinite)
+        assert int((x.grad == 0).sum()) == size - len(infinite)

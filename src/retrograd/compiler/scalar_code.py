@@ -111,6 +111,7 @@ EXPRESSIONS: dict[str, Text] = {
     "mse_loss_backward": lambda p, g, a, b: f"(F(2) * ({a} - {b})) * ({g})",
     "where_block": lambda p, c, a, b: f"({a} if {c} else {b})",
     "where_else": lambda p, c, a: f"({a} if {c} else F(0))",
+    "masked_product": lambda p, a, b: f"({b} if {b} == F(0) else {a} * {b})",
     "where_half": lambda p, g, a, b: f"({g} / F(2) if {a} == {b} else {g})",
     "masked_fill_scalar": lambda p, a, c: f"({number(p['value'])} if {c} else {a})",
     "minimum_zero": lambda p, a: f"min({a}, F(0))",

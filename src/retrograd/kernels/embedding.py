@@ -26,6 +26,13 @@ def usefulness(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -
     return found
 
 
+def weighted(np: Any, values: Any, factor: Any) -> Any:
+    """``values`` times ``factor``, and 0 where ``factor`` is 0, although the value may be infinite or nan."""
+    found = values * factor
+    found[(factor == 0)[..., 0]] = 0
+    return found
+
+
 def shorten(np: Any, table: Any, index: Any, most: float, p: float) -> bool:
     """Shorten the rows at ``index`` whose p-norm is above ``most`` to that; whether there were any."""
     used = np.unique(index)

@@ -55,6 +55,18 @@ def where_else(np: Any, condition: Any, self: Any, /) -> Any:
 where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
 
 
+@pointwise(
+    lambda F, g, other: F.masked_product(g, other), lambda F, g, self: g * self,
+    function=False, method=False, in_place=False,
+)  # fmt: skip
+def masked_product(np: Any, self: Any, other: Any, /) -> Any:
+    """``self * other``, and 0 where ``other`` is 0, although ``self`` may be infinite or nan there."""
+    product = self * other
+    if not self.ndim and self - self == 0:  # one finite number: a quarter of the time of isfinite
+        return product
+    return np.where(other == 0, product.dtype.type(0), product)
+
+
 # -- Operands --------------------------------------------------------------------------------------------------------
 
 

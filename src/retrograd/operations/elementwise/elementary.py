@@ -72,8 +72,13 @@ def _slope_of_tensor(x: Tensor, exponent: Any) -> Any:
 ARRAYS.__dict__["pow_slope"], TENSORS.__dict__["pow_slope"] = _slope_of_array, _slope_of_tensor
 
 
+def _slope_of_base(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    """The gradient by the base: 0 for an exponent of 0, even if ``g`` is infinite or nan."""
+    return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
+
+
 @pointwise(
-    lambda F, g, self, exponent: g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))),
+    lambda F, g, self, exponent: _slope_of_base(F, g, self, exponent),
     lambda F, g, self, exponent, out: g * F.log_power(self, exponent, out),
     name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
 )  # fmt: skip
@@ -142,13 +147,23 @@ _two_levels(log_power_base)
 _two_levels(log_power_twice)
 
 
-def _power_of_number(F: Any, g: Any, out: Any, base: Any) -> Any:
-    return g * (out * (cmath.log(base) if isinstance(base, complex) else math.log(base) if base > 0 else math.nan)) if base \
-        else F.zeros_as(g)  # fmt: skip
+def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
+    if not base:  # log(0) times the power, 0 where that is finite
+        slope = math.nan if out_dtype.kind == "c" else -math.inf
+        return g * F.masked_fill_scalar(out * slope, F.abs(out) <= 1, 0)
+    if out_dtype.kind == "c":
+        return g * F.conj_physical(out * cmath.log(base))
+    return g * (out * (math.log(base) if base > 0 else math.nan))
 
 
 @pointwise(
-    _power_of_number, name="pow_of_number", backward="PowBackward2", function=False, method=False, in_place=False
+    _power_of_number,
+    name="pow_of_number",
+    backward="PowBackward2",
+    function=False,
+    method=False,
+    in_place=False,
+    holomorphic=False,
 )
 def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
     """A number to the power of each element."""
@@ -581,7 +596,7 @@ def rad2deg(np: Any, self: Any, /) -> Any:
 def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
     turned = self * math.pi
     slope = (turned * F.cos(turned) - F.sin(turned)) / (self * turned)
-    return g * F.where_else(self * turned != 0, slope)  # at 0 too the derivative by g is a number
+    return F.masked_product(g, F.where_else(self * turned != 0, slope))
 
 
 @pointwise(_sinc_rule, floats=True)

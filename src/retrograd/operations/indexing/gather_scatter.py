@@ -372,10 +372,27 @@ def _reduce_src(
     elif reduce == "prod":
         return F.padded_to(_product_of_others(F, g, self, index, src, out, dim, include_self), src_shape)
     elif reduce != "sum":
-        g = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
-        hits = F.same(src, F.gather_block(out, index, dim))
-        return F.padded_to(F.gather_block(g, index, dim) * hits, src_shape)
+        arrived, hits = _shared_extremes(F, g, self, index, src, out, dim, include_self)
+        return F.padded_to(arrived * hits, src_shape)
     return F.padded_to(F.gather_block(g, index, dim), src_shape)
+
+
+def _shared_extremes(
+    F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
+) -> tuple[Any, Any]:
+    """For each element of ``src`` its share of the gradient if it is the extreme, and 1 if it is, else 0."""
+    shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
+    return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
+
+
+def reduce_segment(
+    F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> Any:  # fmt: skip
+    """As the rule of ``scatter_reduce``, but what is not an extreme gets 0 even of an infinite gradient."""
+    if reduce not in ("amax", "amin"):
+        return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
+    return F.masked_product(*_shared_extremes(F, g, self, index, src, out, dim, include_self))
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
@@ -514,7 +531,7 @@ def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -
 
 index_fill_tensor.derivative(
     self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0),
-    value=lambda F, g, index, dim: F.sum_all(g) - F.sum_all(F.index_fill_number(g, index, dim, 0)),
+    value=lambda F, g, index, dim: F.sum_all(F.where_else(F.index_fill_number(F.zeros_as(g), index, dim, 1) != 0, g)),
 )
 
 

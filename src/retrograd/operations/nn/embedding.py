@@ -41,7 +41,9 @@ def embedding_dense_backward(
     """The gradient of embedding: every row the sum of what came to it."""
     grad, flat = widened(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
-    return embedding_kernels.added(np, grad if factor is None else grad * factor[:, None], flat, count)
+    return embedding_kernels.added(
+        np, grad if factor is None else embedding_kernels.weighted(np, grad, factor[:, None]), flat, count
+    )
 
 
 @op(function=False, method=False, linear=True)
@@ -49,7 +51,7 @@ def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scal
     """The adjoint of embedding_dense_backward: rows picked, scaled as the gradient is."""
     found = np.take(self, indices, 0)
     factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
-    return found if factor is None else found * factor.reshape(*indices.shape, 1)
+    return found if factor is None else embedding_kernels.weighted(np, found, factor.reshape(*indices.shape, 1))
 
 
 embedding_block.derivative(

@@ -129,6 +129,8 @@ def _pulled(F: Any, g: Any, apart: Any, out: Any, p: float) -> Any:
     """What each difference gets of the gradient of its norm along the last dimension."""
     if p == math.inf:
         return g * F.sgn(apart) * F.same(F.abs(apart), out)
+    if p == 2 or p < 1:  # else the slope is 0 where the norm is, whatever the gradient
+        g = F.masked_fill_scalar(g, out == 0, 0)
     return slope_of_norm(F, g, apart, out, p)
 
 

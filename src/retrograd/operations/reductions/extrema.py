@@ -114,7 +114,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     kernel.__doc__ = doc
     few: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
     made = op(backward=backward, opmath=True, function=False, method=False, inline=few)(kernel)
-    made.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
+    made.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     return made
 
 
@@ -347,7 +347,7 @@ def _median(name: str, ignore_nan: bool) -> None:
     whole.__name__ = name + "_all"
     whole.__doc__ = "The (lower) median of all elements."
     whole_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(whole)
-    whole_block.derivative(self=lambda F, g, self, out: g * F.extreme_share(self, out, None))
+    whole_block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     result = named(name, ("values", "indices"))
 
     def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:

@@ -110,7 +110,7 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """The product so far times what the steps ahead hand back."""
-    return F.shifted(out, dim, 1, 1) * F.recurrence(g, self, dim, True) if self_shape else g
+    return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
 
 cumprod_block.derivative(self=_cumprod_rule)

@@ -12,10 +12,11 @@ from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import surface, variant
 from ...dispatch.generic_path import apply
 from ..creation.factory import full
-from ..indexing.gather_scatter import scatter_reduce_block
+from ..indexing.gather_scatter import reduce_segment, scatter_reduce_block
 from ..shape.slicing import narrow
 
 _segments = variant(scatter_reduce_block, backward="SegmentReduceBackward0")
+_segments.derivative(self=scatter_reduce_block.op.rules[0], src=reduce_segment)
 #: What each reduction is called where it is scattered, and its value for no elements.
 _KINDS = {
     "sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "amax": ("amax", -math.inf),

@@ -213,8 +213,8 @@ def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 nansum_block.derivative(
-    self=lambda F, g, self, self_shape, dim, keepdim: F.where_else(
-        self == self, F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+    self=lambda F, g, self, self_shape, self_dtype, dim, keepdim: (
+        restored(F, g, self_shape, dim, keepdim) * F.to_dtype(self == self, dtypes.of(self_dtype))
     )
 )
 
