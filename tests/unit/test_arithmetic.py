@@ -203,3 +203,52 @@ def test_the_gradient_of_a_number_to_a_complex_power(base: complex, slope: list[
     numpy.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-5)
     pushed = torch.func.jvp(lambda power: torch.pow(base, power), (x.detach(),), (torch.ones_like(y),))[1]
     numpy.testing.assert_allclose(pushed.numpy(), numpy.conj(slope), rtol=1e-5)
+
+
+#: Calls of ``a`` and ``w`` with a number ``s`` that PyTorch also takes as a tensor without dimensions.
+SCALARS = """
+    torch.add(a, w, alpha=s); torch.sub(a, w, alpha=s); a.add(w, alpha=s); (a * 1).add_(w, alpha=s); torch.rsub(a, w, alpha=s)
+    torch.addmm(a, w, w, alpha=s); torch.addmm(a, w, w, beta=s, alpha=s); (a * 1).addmm_(w, w, beta=s)
+    torch.addmv(a[0], w, a[1], alpha=s, beta=s); torch.addr(a, w[0], w[1], alpha=s, beta=s)
+    torch.baddbmm(a[None], w[None], w[None], alpha=s, beta=s); torch.addbmm(a, w[None], w[None], alpha=s, beta=s)
+    torch.addcmul(a, w, w, value=s); torch.addcdiv(a, w, w, value=s); (a * 1).addcmul_(w, w, value=s)
+    (a * 1).addcdiv_(w, w, value=s); torch.lerp(a, w, s); (a * 1).lerp_(w, s); torch.lerp(a, w, torch.as_tensor(s).double())
+    torch.clamp(a, s); torch.clamp(a, max=s); torch.clamp(a, 0.1, s); torch.clamp(a, s, 3); F.leaky_relu(a, s)
+    F.leaky_relu_(a * 1, s); F.elu(a, s); F.celu(a, s); F.hardtanh(a, -1, s); F.hardtanh(a, s, 9); F.threshold(a, s, 1)
+    F.threshold(a, 1, s); F.softplus(a, s); F.softplus(a, 1, s); F.hardshrink(a, s); F.softshrink(a, s); F.rrelu(a, s, s)
+    torch.logit(a, s); torch.index_add(a, 0, torch.tensor([1]), w[:1], alpha=s); a.renorm(2, 0, s); a.norm(s); a.norm(s, 1)
+    torch.linalg.vector_norm(a, s); torch.dist(a, w, s); F.multi_margin_loss(a, torch.tensor([0, 1]), margin=s)
+    torch.trapezoid(a, dx=s); torch.cumulative_trapezoid(a, dx=s); a.var(0, correction=s * 0); a.std(0, correction=s * 0)
+    F.pad(a, (1, 1), value=s); a.index_fill(0, torch.tensor([1]), s); a.masked_fill(w > 1, s); F.huber_loss(a, w, delta=s)
+""".replace("\n", ";").split(";")
+
+
+@pytest.mark.parametrize("number", [0.5, 1.0, 2])
+@pytest.mark.parametrize("call", [each.strip() for each in SCALARS if each.strip()])
+def test_a_tensor_without_dimensions_stands_for_a_number(call: str, number: float) -> None:
+    """Forward and backward; in PyTorch 2.13 the two agree in each of these calls."""
+    found = []
+    for scalar in (number, torch.tensor(number)):
+        a = torch.tensor([[1.0, -2.0], [3.0, 4.0]], requires_grad=True)
+        w = torch.tensor([[2.0, 1.0], [-1.0, 3.0]], requires_grad=True)
+        y = eval(call, {"torch": torch, "F": torch.nn.functional, "a": a, "w": w, "s": scalar})
+        y.sum().backward()
+        found.append([each if each is None else each.detach().numpy() for each in (y, a.grad, w.grad)])
+    for one, other in zip(*found, strict=True):
+        numpy.testing.assert_array_equal(one, other)
+    assert found[0][0].dtype == found[1][0].dtype == numpy.float32
+
+
+def test_the_gradient_of_a_sum_with_a_factor_given_as_a_tensor() -> None:
+    a, b = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    torch.add(a, b, alpha=torch.tensor(3.0)).sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([1.0, 1.0], [3.0, 3.0])
+
+
+@pytest.mark.parametrize("value", ["torch.tensor(3.0, requires_grad=True)", "torch.tensor([3.0])"])
+def test_a_tensor_that_is_no_number_is_refused(value: str) -> None:
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(TypeError, match=r"add\(\): argument 'alpha' must be Number, not Tensor"):
+        torch.add(a, a, alpha=eval(value))
+    with pytest.raises(TypeError, match=r"addcmul\(\): argument 'value' must be Number, not Tensor"):
+        torch.addcmul(a, a, a, value=eval(value))

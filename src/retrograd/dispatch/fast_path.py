@@ -28,7 +28,7 @@ from ..runtime import user_frame
 from .fast_path_codegen import Front, Text
 from .node_classes import FIXED, compiled, counted, full_class, node_class
 from .op import MISSING
-from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, unite
+from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, numbers_in, unite
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
@@ -46,7 +46,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=user_frame.MARK,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
-        wrap=wrap,
+        wrap=wrap, numbers_in=numbers_in,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=user_frame.brief, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},

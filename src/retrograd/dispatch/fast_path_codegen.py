@@ -560,9 +560,15 @@ class Text:
             "shape": f"_{'n' if each.index == only else 'a'}{each.index}.shape", "dtype": f"_a{each.index}.dtype",
             "device": "CPU", "out_shape": "_r.shape", "out_dtype": "_r.dtype", "strides": f"_a{each.index}.strides",
         }  # fmt: skip
-        return [f"{slot} = {sources.get(each.kind) or self.values[self.op.params[each.index]]}"]
+        value = sources.get(each.kind) or self.values[self.op.params[each.index]]
+        if each.kind == "parameter" and each.name in NUMBERS_SAVED and self.op.ufunc is None:
+            return [f"{slot} = {value} if {value}.__class__ is not Tensor else numbers_in(({value},))[0]"]
+        return [f"{slot} = {value}"]
 
 
+#: Parameters for which a kernel takes a tensor without dimensions; the rules need the number. Of ``add`` and ``sub``, which
+#: have a ufunc, the kernels refuse a tensor, so that the usual call pays nothing.
+NUMBERS_SAVED = frozenset({"alpha", "beta", "correction", "eps", "max_val", "min_val", "number", "value"})
 #: Lines that find the user's frame.
 _FRAME = ("_f = _getframe(1)", "while MARK in _f.f_globals: _f = _f.f_back")
 

@@ -22,7 +22,7 @@ from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
 from .node_classes import FIXED, compiled, counted, node_class
 from .op import ARRAYS
-from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype
+from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in
 from .saved_values import packed_class
 from .transform_tensor import innermost
 
@@ -32,6 +32,9 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
 
     ``first``: how errors count the first operand (0 in methods).
     """
+    for each in params:
+        if each.__class__ is Tensor:
+            params = numbers_in(params)
     if not all([each.__class__ is Tensor for each in tensors]):
         tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
@@ -446,6 +449,9 @@ def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any
 
 def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
     """Write the result of ``op`` into its first tensor, and record that."""
+    for each in params:
+        if each.__class__ is Tensor:
+            params = numbers_in(params)
     x = tensors[0]
     if not all([each.__class__ is Tensor for each in tensors]):
         if not isinstance(x, Tensor):

@@ -104,3 +104,11 @@ def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
                 f"dimension {max(len(a), len(b)) - back}"
             )
     return None
+
+
+def numbers_in(params: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``params`` with the number for a tensor without dimensions; TypeError for any other tensor."""
+    for each in params:
+        if isinstance(each, Tensor) and (each._array.ndim or each.requires_grad):
+            raise TypeError("a parameter must be a number, or a tensor of no dimensions that requires no gradient")
+    return tuple([each.item() if isinstance(each, Tensor) else each for each in params])

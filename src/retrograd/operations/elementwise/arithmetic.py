@@ -52,9 +52,7 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
-        if alpha._array.ndim:
-            raise TypeError("alpha must be a number")
-        alpha = alpha.item()
+        raise TypeError("alpha must be a number")  # which apply makes of a tensor without dimensions
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, (float, complex)) and kind in "biu":
@@ -448,6 +446,13 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
 
 
+def _weight(input: Tensor, weight: Any) -> Any:
+    """``weight``; a tensor without dimensions of another real dtype counts as a number."""
+    if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
+        return weight
+    return weight if weight.requires_grad or weight.is_complex() else weight.item()
+
+
 @surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
@@ -456,12 +461,14 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
     tensor([ 0.5000, 15.0000])
     """
+    weight = _weight(input, weight)
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight)
 
 
 @surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)
 def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """In-place version of :func:`lerp`."""
+    weight = _weight(input, weight)
     if isinstance(weight, Tensor):
         return modify(lerp_tensor.op, (input, end, weight), ())
     return modify(lerp_number.op, (input, end), (weight,))

@@ -260,11 +260,18 @@ def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 
 
+def _is_plain_number(x: Any) -> bool:
+    return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
+
+
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
     """The block, its tensors and its parameters for a call of ``clamp``."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
+    if any(tensors) != all(tensors):  # a number and a tensor without dimensions are two numbers
+        low, high = (each.item() if _is_plain_number(each) else each for each in (low, high))
+        tensors = [isinstance(each, Tensor) for each in (low, high)]
     if any(tensors) != all(tensors) or any(isinstance(each, str) for each in (low, high)):
         given = ", ".join(type(each).__name__ for each in (input, low, high) if each is not None)
         raise TypeError(
