@@ -55,8 +55,9 @@ def answer(name: str) -> types.ModuleType | None:
 class Alias(Loader):
     """Gives an import of ``torch.X`` the module of retrograd itself, not a copy of it."""
 
-    def __init__(self, module: types.ModuleType) -> None:
+    def __init__(self, module: types.ModuleType, name: str) -> None:
         self.module = module
+        self.name = name
         self.own_spec = module.__spec__
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
@@ -64,6 +65,13 @@ class Alias(Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__ = self.own_spec  # the import system has just put the alias's in its place
+        # The import system makes a submodule that it loads an attribute of its package. Where the package has a function or
+        # a class of that name, as torch.autograd.gradcheck, the submodule is loaded already and is entered here, so that
+        # it is found without being loaded once more.
+        for name, value in list(vars(module).items()):
+            submodule = sys.modules.get(f"{module.__name__}.{name}")
+            if submodule is not None and submodule is not value:
+                sys.modules.setdefault(f"{self.name}.{name}", submodule)
 
 
 class Answers(MetaPathFinder):
@@ -75,7 +83,7 @@ class Answers(MetaPathFinder):
         module = answer(fullname) if is_torch(fullname) else None
         if module is None:
             return None
-        return ModuleSpec(fullname, Alias(module), is_package=hasattr(module, "__path__"))
+        return ModuleSpec(fullname, Alias(module, fullname), is_package=hasattr(module, "__path__"))
 
 
 class Hook(AbstractContextManager[None]):

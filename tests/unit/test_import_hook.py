@@ -5,10 +5,13 @@ Most of it is tested with a small stand-in package below ``retrograd``, so that 
 
 import importlib
 import importlib.util
+import json
+import subprocess
 import sys
 import threading
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -229,3 +232,48 @@ def test_other_packages_are_left_alone() -> None:
         with pytest.raises(ModuleNotFoundError) as caught:
             importlib.import_module("torchvision_of_nobody")
     assert PAGE not in str(caught.value)
+
+
+_WALK = """
+import importlib, json, sys, warnings
+warnings.simplefilter("ignore")
+from retrograd import shim
+from tests.submodules import kind_of_attribute
+with shim.installed():
+    found = []
+    for name in json.load(sys.stdin):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+        found.append(name)
+    print(json.dumps({name: kind_of_attribute(sys.modules, name) for name in found}))
+"""
+
+
+def test_an_imported_submodule_does_not_replace_the_function_of_its_name() -> None:
+    """The kinds are recorded from PyTorch (``golden/submodules.json``), whose packages have functions named as modules.
+
+    Of the modules of single optimisers PyTorch deletes the attribute; that it is there does no harm.
+    """
+    recorded = json.loads((Path(__file__).parent / "golden" / "submodules.json").read_text())
+    run = [sys.executable, "-c", _WALK]
+    out = subprocess.run(run, input=json.dumps(sorted(recorded)), capture_output=True, text=True, check=True)
+    found = json.loads(out.stdout)
+    assert len(found) > 100
+    assert {name for name in found if recorded[name] == "function"} >= {
+        "torch.autograd.gradcheck", "torch.nn.parallel.data_parallel", "torch.nn.utils.spectral_norm",
+        "torch.nn.utils.weight_norm",
+    }  # fmt: skip
+    wrong = {name: kind for name, kind in found.items() if recorded[name] not in (kind, "absent")}
+    assert not wrong
+
+
+def test_an_error_class_is_imported_beside_the_function_of_its_module() -> None:
+    names = imports(
+        "from torch.autograd.gradcheck import GradcheckError\nimport torch\nfound = torch.autograd.gradcheck\n"
+        "from torch.autograd import gradcheck\nimport torch.autograd.gradcheck as other"
+    )
+    assert names["found"] is names["gradcheck"] is names["other"] is retrograd.autograd.gradcheck
+    assert callable(names["found"])
+    assert names["GradcheckError"] is sys.modules["retrograd.autograd.gradcheck"].GradcheckError  # type: ignore[attr-defined]
