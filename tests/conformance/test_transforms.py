@@ -342,3 +342,36 @@ def test_forward_over_reverse_of_a_tangent_in_the_outer_graph_can_be_differentia
     assert torch.autograd.grad(pushed[1].sum(), x, retain_graph=True)[0].tolist() == [6.0, 12.0]
     rows = torch.func.vmap(lambda step: torch.func.jvp(gradient, (constant,), (step,))[1])(given.expand(2, 2))
     assert torch.autograd.grad(rows.sum(), x)[0].tolist() == [12.0, 24.0]
+
+
+def test_nested_gradients_of_a_tensor_whose_leaf_is_gone() -> None:
+    x = torch.tensor(2.0, requires_grad=True).exp()
+    second = torch.func.grad(lambda b: torch.func.grad(lambda a: a**3)(b))(x)
+    assert second.item() == pytest.approx(44.334335)
+    third = torch.func.grad(torch.func.grad(torch.func.grad(lambda a: a**4)))(x)
+    assert third.item() == pytest.approx(24 * x.item())
+
+
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        ("grad(lambda a: (a**3).sum())(x)", [3.0, 12.0]),
+        ("jvp(lambda a: a**3, (x,), (x,))[1]", [3.0, 24.0]),
+        ("hessian(lambda a: (a**3).sum())(x)", [[6.0, 0.0], [0.0, 12.0]]),
+        ("vmap(torch.func.grad(lambda a: a**3))(x)", [3.0, 12.0]),
+        ("jacrev(lambda a: a**3)(x)", [[3.0, 0.0], [0.0, 12.0]]),
+        ("jacfwd(lambda a: a**3)(x)", [[3.0, 0.0], [0.0, 12.0]]),
+        ("vjp(lambda a: a**3, x)[1](x)[0]", [3.0, 24.0]),
+        ("linearize(lambda a: a**3, x)[1](x)", [3.0, 24.0]),
+        ("grad(torch.func.grad(lambda a: a**3))(x[0])", 6.0),
+    ],
+)
+def test_transforms_within_inference_mode(call: str, values: Any) -> None:
+    """The values are PyTorch's, but for ``linearize``, which gives zeros there."""
+    x = torch.tensor([1.0, 2.0])
+    with torch.inference_mode():
+        found = eval(f"torch.func.{call}", {"torch": torch, "x": x})
+        assert torch.is_inference_mode_enabled()
+        assert not torch.is_grad_enabled()
+    assert found.tolist() == values
+    assert not found.requires_grad

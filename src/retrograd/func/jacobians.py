@@ -13,7 +13,7 @@ from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
 from .batched_tensor import unsliced
-from .transforms import Argnums, check_argnums, chosen, jvp, replaced, vjp_of
+from .transforms import Argnums, check_argnums, chosen, jvp, outside_inference, replaced, vjp_of
 from .vmap import check_randomness, vmap
 
 
@@ -39,6 +39,7 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
+    @outside_inference
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = check_argnums(argnums, len(args))
         inputs = chosen(args, numbers)
@@ -90,6 +91,7 @@ def jacfwd(
     check_randomness(randomness)
 
     @functools.wraps(func)
+    @outside_inference
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = check_argnums(argnums, len(args))
         inputs = chosen(args, numbers)

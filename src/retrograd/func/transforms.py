@@ -15,7 +15,7 @@ from typing import Any
 from ..autograd.backward import place_of, solve
 from ..autograd.dual import Dual, make, primal_in, tangent_in, zeros_as
 from ..core.error_context import defined, explained
-from ..core.grad_mode import put_back, recording, set_recording
+from ..core.grad_mode import in_inference, inference_mode, no_grad, put_back, recording, set_recording
 from ..core.graph import AccumulateGrad, Output, nobody
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
@@ -27,9 +27,13 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(Run):
-    """One run of a gradient: its tensors are ordinary ones."""
+    """One run of a gradient, the taking of gradients of ``level``: its tensors are ordinary ones."""
 
-    __slots__ = ()
+    __slots__ = ("level",)
+
+    def __init__(self, level: Level) -> None:
+        super().__init__()
+        self.level = level
 
 
 class JvpRun(Run):
@@ -96,6 +100,7 @@ class Level:
 
     def __init__(self) -> None:
         self.own: list[Any] = []
+        self.aliases: list[Any] = []  # places of what stands for arguments that are in the graph already
         self.recording = bool(recording())
 
     def stand_in(self, x: Any) -> Any:
@@ -104,14 +109,15 @@ class Level:
         while isinstance(inner, Transformed):  # only the primal is an alias; the tangent of a dual is the caller's
             inner = inner._inner
         place = place_of(inner)
-        if place.__class__ is AccumulateGrad:
-            self.own.append(place)
+        (self.own if place.__class__ is AccumulateGrad else self.aliases).append(place)
         return made
 
     def leads_out(self, tensors: Sequence[Any]) -> bool:
         """Whether anything but the arguments of this level would get a gradient from ``tensors``, if asked."""
         if not self.recording:
             return False
+        around = [run.level for run in runs() if run.__class__ is GradRun and run.level is not self]
+        wanted = {id(place) for level in around for place in level.aliases}  # whether or not their leaves live
         own, seen = set(map(id, self.own)), set()
         stack = [place for each in tensors for place in _places(each)]
         while stack:
@@ -119,6 +125,8 @@ class Level:
             if id(place) in seen or id(place) in own:
                 continue
             seen.add(id(place))
+            if id(place) in wanted:
+                return True
             if place.__class__ is AccumulateGrad:
                 if place.leaf is not nobody and place.leaf() is not None:
                     return True
@@ -142,11 +150,25 @@ def detached(x: Any) -> Any:
     return x.detach() if x.requires_grad else x
 
 
-def _recorded(level_run: Callable[[], Any]) -> Any:
-    """Call with recording on, whatever is switched off outside."""
+def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, called without inference mode, in which there are no derivatives, and without recording instead."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not in_inference():
+            return function(*args, **kwargs)
+        with inference_mode(False), no_grad():
+            return function(*args, **kwargs)
+
+    return called
+
+
+@outside_inference
+def _recorded(level: Level, level_run: Callable[[], Any]) -> Any:
+    """Call with recording on, whatever is switched off outside, inference mode included."""
     before = set_recording(True)
     try:
-        return GradRun().around(level_run)
+        return GradRun(level).around(level_run)
     finally:
         put_back(before)
 
@@ -242,7 +264,7 @@ def _grad_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
         leaves = tree_flatten(inputs)[0]
         return output, aux, tree_flatten(inputs)[1], _gradients(level, [output], leaves, [None])
 
-    output, aux, spec, grads = _recorded(run)
+    output, aux, spec, grads = _recorded(level, run)
     value = level.released(output)
     return spec.unflatten(grads), (value, tree_map(level.released, aux)) if has_aux else value
 
@@ -318,7 +340,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
         inputs = tree_map(level.stand_in, primals)
         return inputs, *_output("vjp", "vjp(f, *primals)", func(*inputs), has_aux)
 
-    inputs, output, aux = _recorded(run)
+    inputs, output, aux = _recorded(level, run)
     outs, spec = tree_flatten(output)
     leaves, structure = tree_flatten(inputs)
     for each in outs:
@@ -328,6 +350,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
                 f"{each.dtype}"
             )
 
+    @outside_inference
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         grads, shape = tree_flatten(given)
@@ -432,7 +455,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             return result, slope
         return result, slope, tree_map(lambda each: primal_in(each, run), aux)
 
-    return run.around(pushed)
+    return outside_inference(run.around)(pushed)
 
 
 def _slope(out: Any, run: Run) -> Any:
@@ -474,9 +497,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         places = [blank([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
         return spec, outs, places, solve(outs, inputs, places, True, True)
 
-    spec, outs, places, slopes = _recorded(run)
+    spec, outs, places, slopes = _recorded(level, run)
     level.own += [place for each in places for place in _places(each)]
 
+    @outside_inference
     def push(*tangents: Any) -> Any:
         given, shape = tree_flatten(tangents)
         if shape != structure:
