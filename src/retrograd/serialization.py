@@ -23,6 +23,7 @@ from typing import Any
 from .checkpoints import legacy
 from .checkpoints.archive import Reader, Writer
 from .checkpoints.files import whole_file
+from .checkpoints.formatting import shortened_text
 from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
 from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
@@ -283,7 +284,7 @@ def _restored(array: Any, place: str) -> Any:
         return array
     if kind != "cuda":
         raise RuntimeError(
-            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place})"
+            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {shortened_text(place)})"
         )
     count = devices.gpu_count()
     if count == 0:
@@ -350,7 +351,8 @@ class _Reading:
             if error is storages.error:  # not the pickle is at fault
                 raise
             raise UnpicklingError(
-                f"Weights only load failed: the pickle in the file is damaged ({type(error).__name__}: {error})"
+                f"Weights only load failed: the pickle in the file is damaged ({type(error).__name__}: "
+                f"{shortened_text(str(error))})"
             ) from error
 
     def _find(self, name: str, safe: dict[str, Any]) -> Any:
@@ -358,7 +360,7 @@ class _Reading:
             return self.known[name]
         if name in safe:
             return safe[name]
-        module = name.rpartition(".")[0]
+        name, module = shortened_text(name), shortened_text(name.rpartition(".")[0])
         if module.partition(".")[0] in _BLOCKED:
             raise Blocked(f"Trying to load unsupported GLOBAL {name} whose module {module} is blocked.")
         raise Unallowed(

@@ -471,6 +471,63 @@ def test_tensors_outside_their_storage(wrong: dict[str, Any], text: str) -> None
     assert torch.load(checkpoint_of(tensor_pickle())).tolist() == [0, 0]
 
 
+SHARED = b")" + b"2\x86" * 60  # a tuple of two items, each the same tuple of two items: 2**60 parts in 121 bytes
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (SHARED + b"Q.", r"Unknown persistent id: \(\(\(\.\.\., \.\.\.\), \(\.\.\., \.\.\.\)\),"),
+        (b"(X\x07\x00\x00\x00storage" + SHARED + b"NNNtQ.", "Unknown persistent id: .'storage', "),
+        (SHARED + b")R.", "Trying to call reduce for unrecognized function "),
+        (SHARED + b"}(" + SHARED + b"K\x01u.", "A key of too many parts"),
+        (b"ccollections\nOrderedDict\n)R}" + b"\x8c\x01a" + SHARED + b"s}" + SHARED + b"K\x01sb.", "A key of too many parts"),
+        (b"ccollections\nOrderedDict\n)R}K\x01K\x02sb.", "name of an attribute must be a string, but got 1"),
+        (b"ctorch.serialization\n_get_layout\n" + SHARED + b"\x85R.", "unknown layout: "),
+        (b"ctorch\nSize\n" + SHARED + b"\x85R.", "takes an iterable of 'int'"),
+        (REBUILD + b"X\x03\x00\x00\x00cpuK\x02tQK\x00" + SHARED + b"K\x01\x85\x89}tR.", "must be tuples of ints, but got "),
+        (REBUILD + b"X\x03\x00\x00\x00cpuK\x02tQ" + SHARED + b"K\x02\x85K\x01\x85\x89}tR.", "must be tuples of ints, but got "),
+        (
+            REBUILD + b"X\x03\x00\x00\x00cpuK\x02tQK\x00\x8b\x88\x13\x00\x00" + b"\x7f" * 5000 + b"\x85K\x01\x85\x89}tR.",
+            "must be integers of 64 bits, but got .<int of 39999 bits>,",
+        ),
+        (REBUILD + SHARED + b"K\x02tQK\x00K\x02\x85K\x01\x85\x89}tR.", "Unknown persistent id: .'storage', <StorageType>, '0',"),
+        (
+            b"(\x8b\x88\x13\x00\x00" + b"\x7f" * 5000 + b"tQ.", "Unknown persistent id: .<int of 39999 bits>,",
+        ),
+    ],
+)  # fmt: skip
+def test_messages_about_file_contents_are_bounded(program: bytes, text: str) -> None:
+    with pytest.raises((UnpicklingError, RuntimeError), match=text) as caught:
+        torch.load(checkpoint_of(b"\x80\x02" + program))
+    assert len(str(caught.value)) < 2000
+
+
+def test_equal_frozen_sets_of_many_levels_are_no_keys() -> None:
+    level = b"q\x000(h\x00h\x00\x86\x91"  # the frozen set on the stack is replaced by {(it, it)}
+    chain = b"(K\x01\x91" + level * 60
+    with pytest.raises(UnpicklingError, match="A key of too many parts"):
+        torch.load(checkpoint_of(b"\x80\x04}(" + chain + b"N" + chain + b"Nu."))
+
+
+def test_messages_about_files_of_the_old_kind_are_bounded() -> None:
+    magic = pickle.dumps(torch.serialization.legacy.MAGIC, 2)
+    with pytest.raises(RuntimeError, match=r"Invalid protocol version: \(\(\("):
+        torch.load(io.BytesIO(magic + b"\x80\x02" + SHARED + b"."))
+    head = magic + pickle.dumps(1001, 2) + pickle.dumps({}, 2) + pickle.dumps(None, 2)
+    with pytest.raises(RuntimeError, match="the storages that the file holds are not those that it names"):
+        torch.load(io.BytesIO(head + b"\x80\x02](" + SHARED + b"e."))
+
+
+@pytest.mark.parametrize("length", [10, 10**6])
+def test_texts_of_a_file_are_cut_in_messages(length: int) -> None:
+    name = b"a" * length
+    with pytest.raises(UnpicklingError, match=r"GLOBAL aaa.* was not an allowed global") as caught:
+        torch.load(checkpoint_of(b"\x80\x02c" + name + b"\nx\n."))
+    assert len(str(caught.value)) < 3000
+
+
 def test_classes_of_the_users_are_read_if_they_are_named() -> None:
     file = saved({"mine": Mine()})
     with pytest.raises(

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy
 
+from .formatting import shortened_text
+
 ALIGNMENT = 64
 _HEADER = 30  # bytes of a record's own header before its name
 _ZIP64 = 20  # bytes that zipfile adds to the header of a record of more than 2 GB
@@ -28,7 +30,7 @@ _CORRUPTED = (
 
 def corrupted(what: str) -> RuntimeError:
     """PyTorch's error for a zip file that is not whole."""
-    return RuntimeError(f"PytorchStreamReader failed {what}.{_CORRUPTED}")
+    return RuntimeError(f"PytorchStreamReader failed {shortened_text(what)}.{_CORRUPTED}")
 
 
 class Writer:
@@ -86,7 +88,7 @@ class Reader:
         if self.has("byteorder"):
             self.order = self.bytes("byteorder").decode("ascii", "replace")
             if self.order not in ("little", "big"):
-                raise ValueError(f"Unknown endianness type: {self.order}")
+                raise ValueError(f"Unknown endianness type: {shortened_text(self.order)}")
         else:
             self.order = "little"
 

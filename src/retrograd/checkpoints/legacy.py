@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ..core.dtypes import dtype
+from .formatting import shortened
 from .pickler import Pickler
 from .storages import STORAGES, Memories, Storage, element, identity, in_order
 from .unpickler import Refused, Source
@@ -36,7 +37,7 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
         raise RuntimeError("Invalid magic number; corrupt file?")
     version = reading.run(source, nothing)
     if version != VERSION:
-        raise RuntimeError(f"Invalid protocol version: {version}")
+        raise RuntimeError(f"Invalid protocol version: {shortened(version)}")
     system = reading.run(source, nothing)
     order = "little" if not isinstance(system, dict) or system.get("little_endian", True) else "big"
     waiting: dict[str, tuple[Any, Storage]] = {}
@@ -57,7 +58,7 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
 
     result = reading.run(source, persistent)
     keys = reading.run(source, nothing)
-    if sorted(map(str, keys)) != sorted(waiting):
+    if not isinstance(keys, list) or any(type(key) is not str for key in keys) or sorted(keys) != sorted(waiting):
         raise RuntimeError("the storages that the file holds are not those that it names. The file might be corrupted.")
     for key in keys:
         array, storage = waiting[key]

@@ -18,6 +18,7 @@ from ..core import devices, dtypes
 from ..core.devices import as_device
 from ..core.tensor import Tensor, wrap
 from .files import whole_file
+from .formatting import shortened, shortened_text
 
 _KINDS = {
     "BOOL": dtypes.bool_, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16, "U16": dtypes.uint16,
@@ -61,16 +62,18 @@ def from_bytes(data: Any) -> dict[str, Tensor]:
             begin, end = each["data_offsets"]
             places[name] = _KINDS[each["dtype"]], tuple(each["shape"]), begin, end
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"Error while deserializing header: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"Error while deserializing header: {type(error).__name__}: {shortened_text(str(error))}"
+        ) from error
     body = data[8 + length :]
     return {name: _read(name, body, *place) for name, place in places.items()}
 
 
 def _read(name: str, body: Any, kind: Any, shape: Any, begin: Any, end: Any) -> Tensor:
     if any(type(each) is not int or each < 0 for each in (*shape, begin, end)):
-        raise ValueError(f"Error while deserializing header: invalid numbers for tensor {name!r}")
+        raise ValueError(f"Error while deserializing header: invalid numbers for tensor {shortened(name)}")
     if not begin <= end <= len(body) or end - begin != math.prod(shape) * kind.itemsize:
-        raise ValueError(f"Error while deserializing header: invalid offsets for tensor {name!r}")
+        raise ValueError(f"Error while deserializing header: invalid offsets for tensor {shortened(name)}")
     line = numpy.frombuffer(body[begin:end], numpy.uint8).copy()
     return wrap(line.view(kind.numpy).reshape(shape))
 

@@ -17,7 +17,8 @@ from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, address, element_strides, memory_of, offset_in_memory, strided, wrap
 from ..nn.parameter import Parameter
-from .unpickler import Refused
+from .formatting import shortened
+from .unpickler import Refused, attributes_of
 
 
 class Named:
@@ -64,11 +65,11 @@ def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
     Raises Refused for anything else.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
-        raise Refused(f"Unknown persistent id: {found!r}"[:200])
+        raise Refused(f"Unknown persistent id: {shortened(found)}")
     kind, key, place, count = found[1:5]
     named = isinstance(kind, StorageType) and isinstance(key, str) and isinstance(place, str)
-    if not named or type(count) is not int or count < 0:
-        raise Refused(f"Unknown persistent id: {found!r}"[:200])
+    if not named or type(count) is not int or not 0 <= count < 2**63:
+        raise Refused(f"Unknown persistent id: {shortened(found)}")
     return kind, key, place, count, found[5] if len(found) == 6 else None
 
 
@@ -91,7 +92,9 @@ def in_order(array: Any, order: str) -> Any:
 
 def _integers(values: Any) -> tuple[int, ...]:
     if not isinstance(values, tuple) or not all(type(each) is int for each in values):
-        raise RuntimeError(f"sizes and strides must be tuples of ints, but got {values!r}"[:200])
+        raise RuntimeError(f"sizes and strides must be tuples of ints, but got {shortened(values)}")
+    if any(not -(2**63) <= each < 2**63 for each in values):
+        raise RuntimeError(f"sizes and strides must be integers of 64 bits, but got {shortened(values)}")
     return values
 
 
@@ -107,15 +110,18 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     if len(size) != len(stride) or any(each < 0 for each in (*size, *stride)):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={shortened(list(size))} and strides={shortened(list(stride))}"
+        )
     needed = 0
     if 0 not in size:
         needed = offset + sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1
     if needed > array.size:
         item = array.itemsize
         raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
-            f"requiring a storage size of {needed * item} are out of bounds for storage of size {array.size * item}"
+            f"setStorage: sizes {shortened(list(size))}, strides {shortened(list(stride))}, storage offset {offset}, "
+            f"and itemsize {item} requiring a storage size of {needed * item} are out of bounds for storage of size "
+            f"{array.size * item}"
         )
     if not needed:
         return array[:0].reshape(size)
@@ -185,7 +191,7 @@ def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> T
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
     attributes = state[0] if isinstance(state, tuple) and state else state
     if isinstance(attributes, dict):
-        tensor.__dict__.update({str(key): value for key, value in attributes.items()})
+        tensor.__dict__.update(attributes_of(attributes))
     return tensor
 
 
@@ -207,7 +213,7 @@ def _bytearray(*arguments: Any) -> bytearray:
 
 def _layout(name: Any) -> Any:
     if name != "torch.strided":
-        raise RuntimeError(f"unknown layout: {name!r}"[:200])
+        raise RuntimeError(f"unknown layout: {shortened(name)}")
     return strided
 
 

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pickle import UnpicklingError
 from typing import Any
 
+from .formatting import shortened
+
 
 class Refused(UnpicklingError):
     """A pickle that asks for something that is not allowed, or that is no pickle."""
@@ -63,17 +65,28 @@ class Source:
 
 
 def _keys(found: Any) -> Any:
-    """What is to be hashed, if that can be done: refused are tuples of more than :data:`PARTS` parts, counted through."""
+    """Return ``found``, whose items are to be hashed. Raises Refused for one of more than :data:`PARTS` nested parts.
+
+    Frozen sets count, too: Python keeps their hash, but compares equal ones of 60 levels 2**60 times.
+    """
     for key in found:
-        if key.__class__ is tuple:
+        if key.__class__ in (tuple, frozenset):
             parts, count = list(key), len(key)
             while parts and count <= PARTS:
-                if (part := parts.pop()).__class__ is tuple:
+                if (part := parts.pop()).__class__ in (tuple, frozenset):
                     parts += part
                     count += len(part)
             if count > PARTS:
                 raise Refused("A key of too many parts")
     return found
+
+
+def attributes_of(state: dict[Any, Any]) -> dict[str, Any]:
+    """Return ``state``, the attributes of an object by name. Raises Refused for a name that is no string."""
+    for name in state:
+        if not isinstance(name, str):
+            raise Refused(f"The name of an attribute must be a string, but got {shortened(name)}")
+    return state
 
 
 class Machine:
@@ -230,7 +243,7 @@ class Machine:
 
     def _check_call(self, function: Any, arguments: Any) -> None:
         if id(function) not in self.named or not callable(function):
-            raise Refused(f"Trying to call reduce for unrecognized function {function!r}"[:200])
+            raise Refused(f"Trying to call reduce for unrecognized function {shortened(function)}")
         if not isinstance(arguments, tuple):
             raise Refused("Arguments of a call are no tuple")
         for each in arguments if function in (set, Counter, OrderedDict) else ():
@@ -243,7 +256,7 @@ class Machine:
         if isinstance(target, self.classes) and hasattr(target, "__setstate__"):
             target.__setstate__(state)
         elif type(target) in (OrderedDict, Counter, *self.classes) and isinstance(state, dict):
-            target.__dict__.update({str(key): value for key, value in state.items()})
+            target.__dict__.update(attributes_of(state))
         else:
             raise Refused(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
@@ -260,4 +273,4 @@ BROKEN = (
     RecursionError, MemoryError,
 )  # fmt: skip
 
-__all__ = ["BROKEN", "Blocked", "Machine", "Refused", "Source", "Unallowed"]
+__all__ = ["BROKEN", "Blocked", "Machine", "Refused", "Source", "Unallowed", "attributes_of"]
