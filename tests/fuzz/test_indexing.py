@@ -144,3 +144,68 @@ def test_a_mask_of_no_dimensions_is_all_or_nothing() -> None:
     yes, no, one = torch.tensor(True), torch.tensor(False), torch.tensor([1])
     assert put(yes) == [[2.0, 2.0], [2.0, 2.0]] and put(no) == [[0.0, 0.0], [0.0, 0.0]]
     assert put(yes, one) == put(no, one) == [[0.0, 0.0], [2.0, 2.0]]  # beside others it says nothing, as in PyTorch
+
+
+# -- Lists that hold themselves --------------------------------------------------------------------------------------
+
+
+def nested(depth: int) -> Any:
+    found: Any = 1.0
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def cyclic() -> Any:
+    found: Any = []
+    found.append(found)
+    return found
+
+
+def crossed() -> Any:
+    found: Any = [1.0]
+    found.append([found, found])
+    return found
+
+
+CONVERSIONS = {
+    "tensor": torch.tensor, "as_tensor": torch.as_tensor, "asarray": torch.asarray, "Tensor": torch.Tensor,
+    "LongTensor": torch.LongTensor, "new": torch.ones(2).new, "new_tensor": torch.ones(2).new_tensor,
+    "tensor of float64": lambda data: torch.tensor(data, dtype=torch.float64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("data", [cyclic(), [cyclic(), cyclic()], (cyclic(),), nested(10_000), nested(129)])
+def test_lists_of_too_many_levels_are_refused(name: str, data: Any) -> None:
+    with pytest.raises(ValueError, match=r"^too many dimensions 'list'$"):
+        CONVERSIONS[name](data)
+
+
+@pytest.mark.parametrize("name", ["tensor", "as_tensor", "asarray"])
+def test_lists_that_hold_themselves_after_a_number_are_refused(name: str) -> None:
+    data: Any = [1]
+    data.append(data)
+    with pytest.raises(TypeError, match=r"^new\(\): self-referential lists are incompatible$"):
+        CONVERSIONS[name](data)
+    with pytest.raises(ValueError, match=r"^too many dimensions 'list'$"):  # PyTorch's process ends here
+        CONVERSIONS[name](crossed())
+
+
+@pytest.mark.parametrize("index", [cyclic(), (cyclic(),), [cyclic()], (None, cyclic())])
+def test_an_index_that_holds_itself_is_refused(index: Any) -> None:
+    x = torch.arange(4.0)
+    with pytest.raises(TypeError, match=r"^new\(\): self-referential lists are incompatible$"):
+        x[index]
+    with pytest.raises(TypeError, match=r"^new\(\): self-referential lists are incompatible$"):
+        x[index] = 1
+
+
+def test_an_index_of_too_many_levels_is_refused() -> None:
+    x = torch.arange(4.0)
+    with pytest.raises(ValueError, match=r"^too many dimensions 'list'$"):
+        x[nested(10_000)]
+    with pytest.raises(ValueError, match=r"^too many dimensions 'list'$"):
+        x[nested(10_000)] = 1
+    with pytest.raises(TypeError, match=r"^can't assign a list to a torch.FloatTensor$"):
+        x[0] = cyclic()

@@ -114,17 +114,26 @@ def _converted(array: Any, target: dtype) -> Any:
     return array.astype(target.numpy)
 
 
+#: The number of nested sequences that PyTorch takes for dimensions. A list that holds itself has no innermost one.
+_MAX_DEPTH = 128
+
+
 def _of_sequence(data: Any, target: dtype | None) -> Any:
     shape, first = [], data
     while _is_sequence(first):
         shape.append(len(first))
+        if len(shape) > _MAX_DEPTH:
+            raise ValueError(f"too many dimensions '{kind_of(first)}'")
         if not shape[-1]:
             break
         first = first[0]
     if isinstance(first, (str, bytes)):
         raise ValueError(f"too many dimensions '{kind_of(first)}'")
     if target is None:
-        target = _inferred(data) or dtypes.default.floating
+        try:
+            target = _inferred(data) or dtypes.default.floating
+        except RecursionError:  # lists that hold each other, but not first
+            raise ValueError(f"too many dimensions '{kind_of(data)}'") from None
     if isinstance(data[0] if len(data) else None, numpy.ndarray) and isinstance(data, (list, tuple)):
         warn(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
@@ -150,6 +159,8 @@ def _inferred(data: Any) -> dtype | None:
             own = promotion.of_number(each)
         elif isinstance(each, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{kind_of(each)}'")
+        elif each is data:
+            raise TypeError("new(): self-referential lists are incompatible")
         elif _is_sequence(each):
             own = _inferred(each)
         else:

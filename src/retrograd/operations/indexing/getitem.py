@@ -260,6 +260,8 @@ def _array_of_list(item: Any) -> Any:
     for each in items:
         if isinstance(each, str):
             raise TypeError("new(): invalid data type 'str'")
+        if each is item:
+            raise TypeError("new(): self-referential lists are incompatible")
         if each is None or isinstance(each, slice):
             raise RuntimeError(f"Could not infer dtype of {type(each).__name__}")
         if isinstance(each, (list, tuple)) and isinstance(items[0], int):
