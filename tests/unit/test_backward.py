@@ -56,6 +56,45 @@ def test_accumulation_is_in_place() -> None:
     assert x.grad is held and held.tolist() == [4.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (2, 3)])
+def test_view_as_real_takes_gradients_of_any_layout(dtype: Any, shape: tuple[int, ...]) -> None:
+    real = torch.float32 if dtype is torch.complex64 else torch.float64
+    gradients = {
+        "expanded": torch.ones((), dtype=real).expand(*shape, 2),
+        "expanded pairs": torch.tensor([1.0, 1.0], dtype=real).expand(*shape, 2),
+        "reversed strides": torch.ones(2, *shape[::-1], dtype=real).permute(*range(len(shape), -1, -1)),
+        "odd offset": torch.ones(2 * torch.Size(shape).numel() + 1, dtype=real)[1:].view(*shape, 2),
+    }
+    for name, gradient in gradients.items():
+        x = torch.full(shape, 1 + 2j, dtype=dtype, requires_grad=True)
+        torch.view_as_real(x).backward(gradient)
+        assert torch.equal(x.grad, torch.full(shape, 1 + 1j, dtype=dtype)), name
+    x = torch.full(shape, 1 + 2j, dtype=dtype, requires_grad=True)
+    torch.view_as_real(x).sum().backward()
+    assert torch.equal(x.grad, torch.full(shape, 1 + 1j, dtype=dtype))
+    (first,) = torch.autograd.grad((torch.view_as_real(x).movedim(-1, 0) ** 3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(torch.view_as_real(first).sum(), x)
+    assert torch.equal(second, torch.full(shape, 6 + 12j, dtype=dtype))
+
+
+def test_view_as_real_takes_gradients_of_any_layout_in_transforms() -> None:
+    x = torch.tensor([[1 + 2j, 3 - 1j]], dtype=torch.complex128)
+    gradient = torch.func.grad(lambda x: torch.view_as_real(x).sum())
+    assert torch.vmap(gradient)(x).tolist() == [[1 + 1j, 1 + 1j]]
+    assert torch.vmap(gradient, in_dims=1)(x).tolist() == [[1 + 1j], [1 + 1j]]
+    cubed = torch.func.grad(lambda x: (torch.view_as_real(x).transpose(0, 2) ** 3).sum())
+    assert torch.func.jvp(cubed, (x,), (x,))[1].tolist() == [[6 + 24j, 54 + 6j]]
+
+
+def test_view_as_complex_ignores_strides_of_dimensions_of_one_element() -> None:
+    x = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    y = torch.view_as_complex(x.t())
+    assert y.tolist() == [1 + 2j]
+    torch.view_as_real(y).sum().backward()
+    assert x.grad.tolist() == [[1.0], [1.0]]
+
+
 def test_gradients_of_broadcast_operands_are_summed() -> None:
     a, b = torch.ones(2, 1, requires_grad=True), torch.ones(3, requires_grad=True)
     (a * b).sum().backward()

@@ -36,7 +36,7 @@ _JOINT = frozenset(
     copy_block fill_tensor_block index_put_block scatter_src scatter_add_block index_add_block index_copy_block
     index_fill_tensor masked_fill_tensor masked_scatter_block put_block as_strided_scatter_block select_scatter_block
     slice_scatter_block diagonal_scatter_block strided_write where_block to_dtype to_device real imag_of conj_physical
-    conj_block sum_to_size where_else complex_pair complex_of view_as_real view_as_complex expand
+    conj_block sum_to_size where_else complex_pair complex_of complex_of_pairs view_as_real view_as_complex expand
     """.split()  # noqa: SIM905
 )
 #: Linear in each tensor that has a rule: the tangent is the sum over the tensors, each in its turn replaced.

@@ -125,7 +125,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 
 @rule(
     # as they are
-    "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated",
+    "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated complex_of_pairs",
     "zero_block fill_block frexp_block mvlgamma_block per_matrix",
     # matrices
     "det_block slogdet_block inv inv_ex_block inv_loose cholesky_block cholesky_ex_block cholesky_inverse_block",

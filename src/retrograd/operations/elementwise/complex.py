@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ...core import dtypes
 from ...core.rule_namespace import LEVEL
 from ...core.tensor import Tensor, offset_in_memory
@@ -26,7 +28,22 @@ def view_as_real(np: Any, self: Any, /) -> Any:
                               self[..., None].view(part), (*self.shape, 2), (*self.strides, part.itemsize))  # fmt: skip
 
 
-view_as_real.derivative(self=lambda F, g: F.view_as_complex(g))
+def _joined(F: Any, g: Any) -> Any:
+    """Return the pairs ``g`` as complex numbers: a view where their memory allows it, which an expanded gradient's does not."""
+    even = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
+    return F.view_as_complex(g) if even else F.complex_of_pairs(g)
+
+
+view_as_real.derivative(self=_joined)
+
+
+@op(name="complex_of_pairs", function=False, method=False, holomorphic=False)
+def complex_of_pairs(np: Any, self: Any, /) -> Any:
+    """Return pairs of real numbers in the last dimension as complex numbers, in memory of its own."""
+    return np.array(self, order="C").view(np.complex64 if self.itemsize == 4 else np.complex128)[..., 0]
+
+
+complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
 
 
 @op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
@@ -44,7 +61,7 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     size = self.itemsize
     if self.strides[-1] != size and self.size:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(step % (2 * size) for step in self.strides[:-1]):
+    if any(step % (2 * size) for count, step in zip(self.shape[:-1], self.strides, strict=False) if count != 1):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if offset_in_memory(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
