@@ -226,8 +226,9 @@ def converted(value: Any, target: Any) -> Any:
         return numpy.asarray(bool(value))
     if kind == "c":
         return numpy.asarray(value).astype(target)
-    fits = not isinstance(value, complex) or value.imag == 0
-    number = value.real if isinstance(value, complex) else value
+    is_complex = isinstance(value, (complex, numpy.complexfloating))
+    fits = not is_complex or value.imag == 0
+    number = value.real if is_complex else value
     if fits and kind in "iu":
         limits = numpy.iinfo(target)
         # Unsigned numbers count down from 0 as well: -1 is the largest.

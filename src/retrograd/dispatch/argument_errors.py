@@ -26,7 +26,7 @@ from .introspection import ShownAsParsed
 from .node_classes import PASSED_OVER, compiled, unwritten
 from .op import MISSING
 from .out_argument import into
-from .promotion import broadcast_error
+from .promotion import SCALARS, annotated_numbers, broadcast_error, plain_number
 from .torch_function_overrides import Overridable, overridable
 
 #: Lines that do what ``wrap`` does, which takes twice as long.
@@ -257,6 +257,7 @@ def _write(function: FunctionType) -> None:
         _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
+        _SCALARS=SCALARS, _plain=plain_number,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
     takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
@@ -272,6 +273,7 @@ def _write(function: FunctionType) -> None:
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
         if loose
         else "",
+        *_numbers(space["space"], name, target, names),
         *(_given_out(space["space"], names) if takes_out else []),
         f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
         f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
@@ -304,6 +306,16 @@ def _commonly(names: tuple[str, ...]) -> list[str]:
         f"            _array = _common({given})",
         "            if _array is not None: return _leaf(_array)",
     ]
+
+
+def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list[str]:
+    """Lines that make Python numbers of the NumPy scalars among the arguments that PyTorch takes as numbers."""
+    known = signatures.numbers(space, name) | annotated_numbers(target)
+    return [
+        *(f"        if {each}.__class__ in _SCALARS: {each} = _plain({each})" for each in names if each in known),
+        *(f"        if _named and _named.get({each!r}).__class__ in _SCALARS: _named[{each!r}] = _plain(_named[{each!r}])"
+          for each in sorted(known.difference(names).intersection(target.__kwdefaults__ or ()))),
+    ]  # fmt: skip
 
 
 def _given_out(space: str, names: tuple[str, ...]) -> list[str]:

@@ -28,7 +28,7 @@ from ..runtime import user_frame
 from .fast_path_codegen import Front, Text
 from .node_classes import FIXED, compiled, counted, full_class, node_class
 from .op import MISSING
-from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, numbers_in, unite
+from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, SCALARS, numbers_in, plain_number, unite
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
@@ -44,6 +44,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         stretched=stretched(op.kernel, len(op.tensors)),
         ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=user_frame.MARK,
+        SCALARS=SCALARS, plain_number=plain_number,
         asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
         wrap=wrap, numbers_in=numbers_in,

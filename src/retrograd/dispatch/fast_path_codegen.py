@@ -15,7 +15,9 @@ from typing import Any
 from ..kernels.numba_dispatch import LARGE
 from ..kernels.threaded_ufuncs import MANY
 from ..runtime.user_frame import RAISE
+from . import signatures
 from .op import arguments
+from .promotion import annotated_numbers
 
 INLINE, FIRST = "inline", "first"
 #: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
@@ -170,16 +172,27 @@ class Text:
                 lines.append(f"    if rest or out is not None: {self.slow[:-1]}, rest, out)")
             elif self.public and self.public != OPERATOR:
                 lines.append(f"    if rest: {self.slow[:-1]}, rest)")
-            return lines
+            return lines + self.plain_numbers()
         if self.public and self.public != OPERATOR and not (front.spread and front.named):
             more = [each for each, own in (("rest", front.spread), ("unknown", front.named)) if not own]
             passed = front.passed_on(front.spread or "rest", front.named or "unknown")
             lines.append(f"    if {' or '.join(more)}: return slow({passed})")
         if unusual := front.unusual():
             lines.append(f"    if {' or '.join(unusual)}: {self.slow}")
+        lines += self.plain_numbers()
         if front.guard:
             lines.append(f"    if not ({front.guard}): {self.slow}")
         return lines
+
+    def plain_numbers(self) -> list[str]:
+        """Lines that make Python numbers of the operation's parameters where NumPy scalars are given for them."""
+        known = signatures.numbers("torch", self.op.shown) | annotated_numbers(self.op.kernel)
+        free = self.op.params if self.front is None else self.front.names
+        names = [self.values[each] for each in self.op.params if each in known and self.values[each] in free]
+        return [
+            f"    if {each}.__class__ in SCALARS: {each} = plain_number({each})"
+            for each in names if self.public and self.public != OPERATOR
+        ]  # fmt: skip
 
     def signature(self) -> str:
         """The parameters: those of a front's surface, or an operation's tensors and parameters, for users with ``out``.

@@ -22,7 +22,7 @@ from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
 from .node_classes import FIXED, compiled, counted, node_class
 from .op import ARRAYS
-from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in
+from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in, plain_number
 from .saved_values import packed_class
 from .transform_tensor import innermost
 
@@ -98,7 +98,7 @@ def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, An
                 return function(input, other)
             if not belongs(other):
                 return overridden(name, (input, other))
-            return function(input, other.item() if isinstance(other, numpy.generic) else other)
+            return function(input, plain_number(other))
         except Exception as error:
             raise user_frame.brief(error) or error from None
 
@@ -125,10 +125,8 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     if isinstance(value, Tensor):
         return value
     numbers = op.kind == "pointwise" and op.numbers and (position > 0 or op.numbers != "second")
-    if numbers and isinstance(value, (bool, int, float, complex)):
-        return value
-    if numbers and isinstance(value, numpy.generic):
-        return value.item()
+    if numbers and isinstance(value, (bool, int, float, complex, numpy.generic)):
+        return plain_number(value)
     name = {"self": "input"}.get(op.tensors[position], op.tensors[position])
     if value is None and op.kind != "pointwise":
         return value

@@ -20,6 +20,24 @@ INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, nu
 OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.SHORT
 
 
+#: NumPy's scalar types, which stand for Python's numbers beside tensors; complex128 and float64 are subclasses of these.
+SCALARS: frozenset[Any] = frozenset(numpy.sctypeDict.values()) - {
+    numpy.object_, numpy.bytes_, numpy.str_, numpy.void, numpy.datetime64, numpy.timedelta64,
+}  # fmt: skip
+
+
+def plain_number(value: Any) -> Any:
+    """Return a NumPy scalar as a Python number, anything else as it is. A NumPy bool is a float, as in PyTorch."""
+    if isinstance(value, numpy.generic):
+        return float(value) if isinstance(value, numpy.bool_) else value.item()
+    return value
+
+
+def annotated_numbers(function: Any) -> frozenset[str]:
+    """Return the names of the parameters of ``function`` that are annotated as floats."""
+    return frozenset(name for name, kind in function.__annotations__.items() if str(kind).startswith("float"))
+
+
 def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     """The dtype in which operands (Tensors and numbers) are calculated together."""
     found: list[dtypes.dtype | None] = [None, None, None]
@@ -27,7 +45,7 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
         if isinstance(each, Tensor):
             kind, dtype = (0 if each._array.ndim else 1), each.dtype
         else:
-            kind, dtype = 2, promotion.of_number(each)
+            kind, dtype = 2, promotion.of_number(plain_number(each))
         held = found[kind]
         found[kind] = dtype if held is None else promotion.promote_types(held, dtype)
     return promotion.result_of(*found)

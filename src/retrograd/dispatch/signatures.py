@@ -250,6 +250,17 @@ def signatures(space: str, name: str) -> list[Signature]:
     return [Signature(each) for each in lines or () if not each.endswith("|python")]
 
 
+@cache
+def numbers(space: str, name: str) -> frozenset[str]:
+    """Return the names of the parameters of ``name`` that PyTorch takes as numbers, in any of the ways to call it."""
+    parameters = [each for line in signatures(space, name) for each in line.parameters if each.kind in _NUMERIC]
+    names = {each.name for each in parameters}
+    return frozenset(names | {"self", "input"} if names & {"self", "input"} else names)
+
+
+_NUMERIC = ("Number", "float")
+
+
 def _as_method(line: str) -> str:
     """The signature of the method that belongs to a function: without ``input`` and ``out``."""
     line = re.sub(r"\(Tensor input(, )?", "(", line)

@@ -13,7 +13,7 @@ from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
 from ...dispatch.declare import surface
-from ...dispatch.promotion import PLAIN, common_dtype, storable
+from ...dispatch.promotion import PLAIN, common_dtype, plain_number, storable
 from ...dispatch.transform_tensor import spread_as
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.numba_dispatch import fill as fill_large
@@ -102,7 +102,7 @@ def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
 
 def number_of(value: Any) -> Any:
     """A number that may be given as a 0-d tensor or as one of NumPy's."""
-    return value.item() if isinstance(value, (Tensor, numpy.generic)) else value
+    return value.item() if isinstance(value, Tensor) else plain_number(value)
 
 
 # -- Filled ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ...core.tensor import Tensor, dimension, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, surface
 from ...dispatch.generic_path import modify
-from ...dispatch.promotion import mismatch
+from ...dispatch.promotion import mismatch, plain_number
 from ...dispatch.transform_tensor import Transformed
 from ...kernels import indexing
 from ...kernels.gather_scatter import SOME, fits, taken, taken_along, within
@@ -654,6 +654,7 @@ def _index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
 
 
 def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    value = plain_number(value)
     at = dimension(dim, input._array.ndim)
     index = _check_fill(input, at, index, value)
     if isinstance(value, Tensor):

@@ -12,7 +12,7 @@ from ...core import dtypes
 from ...core.tensor import Tensor, dimension
 from ...dispatch.declare import ARRAYS, TENSORS, surface
 from ...dispatch.declare import op as declared
-from ...dispatch.promotion import F32, numbers_in
+from ...dispatch.promotion import F32, numbers_in, plain_number
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import largest
 from ...kernels.numba_dispatch import LARGE, copy_into
@@ -634,8 +634,7 @@ def norm(
     >>> torch.norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    if isinstance(p, Tensor):
-        (p,) = numbers_in((p,))
+    p = numbers_in((p,))[0] if isinstance(p, Tensor) else plain_number(p)
     if p == "nuc":
         if dim is not None and (isinstance(dim, int) or len(dim) != 2):
             raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
