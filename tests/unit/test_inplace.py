@@ -89,6 +89,78 @@ def test_expanded_memory_can_not_be_written_to() -> None:
         torch.ones(1).expand(3).add_(1)
 
 
+RESHAPED = {
+    "x.squeeze_()": ((2, 3), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]), "x.unsqueeze_(0)": ((1, 2, 3), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]),
+    "x.transpose_(0, 1)": ((3, 2), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]), "x.t_()": ((3, 2), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]),
+    "x.swapdims_(0, 1)": ((3, 2), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]),
+    "x.swapaxes_(0, 1)": ((3, 2), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]), "x.as_strided_((2,), (0,))": ((2,), [1.0, 1.0]),
+    "torch.as_strided_(x, (2,), (1,))": ((2,), [1.0, 2.0]), "x.set_(torch.ones(2))": ((2,), [1.0, 1.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", RESHAPED)
+def test_expanded_tensors_take_other_shapes_in_place(expression: str) -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0]]).expand(2, 3)
+    found = eval(expression, {"torch": torch, "x": x})
+    assert found is x and (tuple(x.shape), x.flatten().tolist()) == RESHAPED[expression] and x._version == 1
+
+
+@pytest.mark.parametrize(
+    ("expression", "gradient", "node"),
+    [
+        ("x.t_()", [2, 2, 2], "TBackward1"), ("x.squeeze_()", [2, 2, 2], "SqueezeBackward3"),
+        ("x.unsqueeze_(0)", [2, 2, 2], "UnsqueezeBackward1"), ("x.transpose_(0, 1)", [2, 2, 2], "TransposeBackward1"),
+        ("x.as_strided_((2,), (0,))", [2, 0, 0], "AsStridedBackward1"),
+    ],
+)  # fmt: skip
+def test_expanded_tensors_of_a_graph_take_other_shapes_in_place(
+    expression: str, gradient: list[float], node: str
+) -> None:
+    leaf = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    x = (leaf * 1).expand(2, 3)
+    eval(expression, {"x": x})
+    assert type(x.grad_fn).__name__ == node
+    x.sum().backward()
+    assert leaf.grad.tolist() == [gradient]
+
+
+MASK = torch.tensor([[True, False, False], [False, False, True]])
+#: What PyTorch 2.13 leaves in the memory of [[1, 2, 3]], expanded to (2, 3), and in that of [[1], [2]].
+FILLED = {
+    "x.fill_(5)": ([5, 5, 5], [5, 5]), "x.fill_(1)": ([1, 1, 1], [1, 1]), "x.zero_()": ([0, 0, 0], [0, 0]),
+    "torch.nn.init.ones_(x)": ([1, 1, 1], [1, 1]), "x.masked_fill_(mask, 5)": ([5, 2, 5], [5, 5]),
+    "x.masked_fill_(mask, torch.tensor(5.0))": ([5, 2, 5], [5, 5]), "x.masked_fill_(x > 9, 5)": ([1, 2, 3], [1, 2]),
+    "x.__setitem__(mask, 5)": ([5, 2, 5], [5, 5]), "x.index_fill_(0, i, 5)": ([5, 5, 5], [5, 2]),
+    "x.index_fill_(1, i, 5)": ([5, 2, 3], [5, 5]), "x.index_fill_(1, i, torch.tensor(5.0))": ([5, 2, 3], [5, 5]),
+    "x.__setitem__(i, 5)": ([5, 5, 5], [5, 2]), "x.__setitem__((i, i), 5)": ([5, 2, 3], [5, 2]),
+    "x.index_put_((i, i + 1), torch.tensor(5.0))": ([1, 5, 3], [5, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+@pytest.mark.parametrize("expression", FILLED)
+def test_expanded_tensors_are_filled(expression: str) -> None:
+    for base, expected in zip(([[1.0, 2.0, 3.0]], [[1.0], [2.0]]), FILLED[expression], strict=True):
+        memory = torch.tensor(base)
+        x = memory.expand(2, 3)
+        eval(expression, {"torch": torch, "x": x, "mask": MASK, "i": torch.tensor([0])})
+        assert memory.flatten().tolist() == expected and x._version == 1
+
+
+def test_an_expanded_tensor_of_nan_is_filled_where_the_mask_is_true() -> None:
+    memory = torch.tensor([[float("nan"), 1.0, 1.0]])
+    with pytest.warns(UserWarning, match="Use of masked_fill_ on expanded tensors is deprecated"):
+        memory.expand(2, 3).masked_fill_(MASK, 5)
+    assert memory.tolist() == [[5, 1, 5]]
+
+
+def test_an_expanded_tensor_of_a_graph_is_not_filled() -> None:
+    x = (torch.ones(1, 3, requires_grad=True) * 1).expand(2, 3)
+    for call in (lambda: x.fill_(1), lambda: x.masked_fill_(MASK, 1), lambda: x.index_fill_(0, torch.tensor([0]), 1)):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single"):
+            call()
+
+
 def test_results_must_fit_in_shape_and_kind() -> None:
     x = torch.ones(2)
     with pytest.raises(RuntimeError, match=r"output with shape \[2\] doesn't match the broadcast shape \[3, 2\]"):

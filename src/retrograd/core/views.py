@@ -193,8 +193,11 @@ def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: A
 # --- In-place operations --------------------------------------------------------------------------------------------
 
 
-def check_in_place(x: Tensor, recorded: bool) -> None:
-    """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients."""
+def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
+    """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients.
+
+    ``overlap``: whether several elements may lie at one place of memory.
+    """
     for tell in before_writing:
         tell(x)
     if x._cell is None and not in_inference():
@@ -203,7 +206,8 @@ def check_in_place(x: Tensor, recorded: bool) -> None:
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
             " Remedy: clone() it, or make it under torch.no_grad()."
         )
-    check_overlap(x)
+    if not overlap:
+        check_overlap(x)
     if not recording():
         return
     base = x._view
@@ -227,14 +231,19 @@ def _place_hint(leaf: Tensor) -> str:
 
 def check_overlap(x: Tensor) -> None:
     """Refuse to write to a tensor of which several elements lie at one place of memory, as after ``expand``."""
-    array = x._array
-    if array.flags.c_contiguous or array.size <= 1:
-        return
-    if any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True)):
+    if overlaps(x):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
+
+
+def overlaps(x: Tensor) -> bool:
+    """Whether several elements lie at one place of memory, as after ``expand``."""
+    array = x._array
+    if array.flags.c_contiguous or array.size <= 1:
+        return False
+    return any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
 
 
 def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -> None:

@@ -17,7 +17,7 @@ from ..core.grad_mode import in_inference, recording
 from ..core.graph import Node, Output, next_number
 from ..core.saved_tensor_hooks import Packed, before_writing, saving_hooks
 from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
-from ..core.views import bump, check_in_place, check_partial_overlap, current, rebase, view_of, views_of
+from ..core.views import bump, check_in_place, check_partial_overlap, current, overlaps, rebase, view_of, views_of
 from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
 from .node_classes import FIXED, compiled, counted, node_class
@@ -461,7 +461,10 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
             return x
     graded = recording() and any([isinstance(each, Tensor) and each.requires_grad for each in tensors])
     recorded = graded and op.has_rules
-    check_in_place(x, recorded)
+    # PyTorch fills expanded tensors, but fails in the backward pass; one that is recorded is refused here at once.
+    accumulating = op.name == "index_put_block" and params[-1]
+    overlapping = not recorded and not accumulating and op.name in _FILLS and overlaps(x)
+    check_in_place(x, recorded, overlapping)
     edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
@@ -474,7 +477,10 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
             each.copy() if isinstance(tensor, Tensor) and tensor._cell is x._cell and each is tensor._array else each
             for each, tensor in zip(arrays, tensors, strict=True)
         )
-    x._array[...] = result
+    if overlapping:
+        _write_changed(op, x._array, result)
+    else:
+        x._array[...] = result
     bump(x)
     if recorded:
         stand_in = at_place(x._array, x._cell, None)
@@ -482,6 +488,25 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
         if node is not None:
             rebase(x, node)
     return x
+
+
+#: Operations that PyTorch lets write to expanded tensors, with the name in its warning.
+_FILLS = {
+    "fill_block": "", "zero_block": "", "masked_fill_number": "masked_fill_",
+    "masked_fill_tensor": "masked_fill_", "index_fill_number": "index_fill_", "index_fill_tensor": "index_fill_",
+    "index_put_block": "index_put_",
+}  # fmt: skip
+
+
+def _write_changed(op: Any, array: Any, result: Any) -> None:
+    """Write to an expanded array the elements of ``result`` that are not there: an old one must not replace a new one."""
+    if _FILLS[op.name]:
+        user_frame.warn(
+            f"Use of {_FILLS[op.name]} on expanded tensors is deprecated. Please clone() the tensor before performing "
+            "this operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
+        )
+    changed = (result != array) & ((result == result) | (array == array))
+    array[changed] = result[changed]
 
 
 def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:

@@ -32,7 +32,7 @@ def _reshow(name: str, out_of_place: Any) -> None:
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         node = input._node
-        check_in_place(input, input.requires_grad)
+        check_in_place(input, input.requires_grad, overlap=True)
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
@@ -97,7 +97,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     if (special := batched((input, source))) is not None:
         raise special.dynamic("set_")
     recorded = input.requires_grad or (source is not None and source.requires_grad)
-    check_in_place(input, recorded)
+    check_in_place(input, recorded, overlap=True)
     if recorded and recording():
         raise RuntimeError("the derivative for 'set_' is not implemented")
     input._array = input._array[:0].reshape(0) if source is None else source._array
