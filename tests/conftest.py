@@ -26,4 +26,4 @@ def no_leaked_state() -> Iterator[None]:
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
     assert not engine.retain_last, "a test left the order of retaining changed"
     assert torch_function.state() == (torch_function.ALL, ()), "a test left a mode of torch.overrides"
-    torch_function.forget()  # a test's classes: functions are to be as they are without any
+    torch_function.forget_classes()  # a test's classes: functions are to be as they are without any

@@ -18,7 +18,7 @@ class _Off:
     level: int
 
     def __enter__(self) -> None:
-        self.block = torch_function.switched(self.level)
+        self.block = torch_function.disabled_overrides(self.level)
         self.block.__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -36,7 +36,7 @@ class DisableTorchFunction(_Off):
     """Within a block neither classes nor modes are asked."""
 
     __module__ = "torch._C"
-    level = torch_function.NOBODY
+    level = torch_function.NONE
 
 
 def _is_torch_function_enabled() -> bool:

@@ -9,7 +9,7 @@ import typing as _typing
 from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
 from .compat import missing_names as _absent
 
-_sys.meta_path.insert(0, _absent.Completion(__name__))
+_sys.meta_path.insert(0, _absent.ModuleCompletion(__name__))
 
 from . import _C as _C
 from . import autograd
@@ -130,5 +130,5 @@ _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMIN
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]
-_sys.meta_path.append(_absent.Absences(__name__, f"{__name__}.namespaces"))
-__getattr__, __dir__ = _absent.absent(__name__, _LATER), _absent.listed(globals())
+_sys.meta_path.append(_absent.MissingModules(__name__, f"{__name__}.namespaces"))
+__getattr__, __dir__ = _absent.module_getattr(__name__, _LATER), _absent.module_dir(globals())

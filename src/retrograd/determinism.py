@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compat.type_names import kind_of
+from .compat.type_names import type_name
 from .core import devices
 from .runtime.user_frame import warn
 
@@ -34,7 +34,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     for name, place, value in (("mode", " (position 1)", mode), ("warn_only", "", warn_only)):
         if value.__class__ is not bool:
             raise TypeError(
-                f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {kind_of(value)}"
+                f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {type_name(value)}"
             )
     _state.deterministic, _state.warn_only = mode, warn_only
 
@@ -77,7 +77,7 @@ def get_float32_matmul_precision() -> str:
 def set_float32_matmul_precision(precision: str) -> None:
     """Allow ("high", "medium") products of float32 to be calculated less exactly; they never are."""
     if not isinstance(precision, str):
-        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {kind_of(precision)}")
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type_name(precision)}")
     if precision in _PRECISIONS:
         _state.precision = precision
     else:
@@ -90,14 +90,14 @@ def set_float32_matmul_precision(precision: str) -> None:
 def set_flush_denormal(mode: bool) -> bool:
     """Whether floats too small for full precision are now taken for zero: False, as that can not be chosen here."""
     if mode.__class__ is not bool:
-        raise RuntimeError(f"flush_denormal expects a bool, but got {kind_of(mode)}")
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type_name(mode)}")
     return False
 
 
 def set_warn_always(b: bool) -> None:
     """Whether a warning is given each time. Python's filters decide that for ours; what is set is only kept."""
     if b.__class__ is not bool:
-        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {kind_of(b)}")
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     _state.warn_always = b
 
 

@@ -17,7 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-from retrograd.compat.missing_names import Absences
+from retrograd.compat.missing_names import MissingModules
 
 PACKAGE = __name__.partition(".")[0]
 TORCH = "torch"
@@ -90,7 +90,7 @@ class Hook(AbstractContextManager[None]):
     """The process's one hook: blocks may be nested and may overlap in threads; the last to end puts everything back."""
 
     def __init__(self) -> None:
-        self.finders = (Answers(), Absences(TORCH))
+        self.finders = (Answers(), MissingModules(TORCH))
         self.hidden: dict[str, types.ModuleType] = {}
         self.blocks = 0
         self.lock = threading.Lock()

@@ -31,10 +31,10 @@ from typing import Any, Self
 import numpy
 
 from . import determinism
-from .compat.missing_names import absent, listed
-from .compat.type_names import kind_of
+from .compat.missing_names import module_dir, module_getattr
+from .compat.type_names import type_name
 from .core import devices, dtypes
-from .dispatch.node_classes import compiled
+from .dispatch.node_classes import compile_source
 from .operations.nn.attention import ENABLED
 from .runtime.user_frame import warn
 
@@ -70,7 +70,7 @@ class Flag:
     def check(self, value: Any) -> None:
         """Raise PyTorch's error for a value that can not be set."""
         if self.setter and value.__class__ is not bool:
-            raise RuntimeError(f"{self.setter} expects a bool, but got {kind_of(value)}")
+            raise RuntimeError(f"{self.setter} expects a bool, but got {type_name(value)}")
 
     def __get__(self, module: Any, owner: Any = None) -> Any:
         return self.value
@@ -805,7 +805,7 @@ def _functions(module_name: str, answers: Names) -> Names:
         body, docs[name] = _definition(signature, answer, space)
         lines += [f"def {signature}:", f"    {body}", ""]
     if docs:
-        compiled(f"<{module_name}>", lines, space, name)
+        compile_source(f"<{module_name}>", lines, space, name)
     for each, doc in docs.items():
         space[each].__doc__ = doc
     return {each: space[each] for each in docs}
@@ -850,7 +850,7 @@ class TableLoader(Loader):
         own = {**values, **_functions(full, answers)}
         exported = [*own, *(each for each, flag in flags.items() if isinstance(flag, property))]
         vars(module).update(own, __doc__=block.__doc__, __all__=sorted(exported))
-        vars(module).update(__getattr__=absent(full, _parts(name)), __dir__=listed(vars(module)))
+        vars(module).update(__getattr__=module_getattr(full, _parts(name)), __dir__=module_dir(vars(module)))
         module.__class__ = type("Settings", (ModuleType,), flags) if flags else ModuleType
 
 

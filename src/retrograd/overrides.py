@@ -53,11 +53,11 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        torch_function.enter(self)
+        torch_function.enter_mode(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        torch_function.leave()
+        torch_function.leave_mode()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -95,12 +95,14 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     False
     """
     level, modes = torch_function.state()
-    if level == torch_function.NOBODY:
+    if level == torch_function.NONE:
         return False
     if _spared.get():
         _spared.set(False)
         return False
-    return bool(modes) or (level == torch_function.ALL and bool(torch_function.overriding(relevant_args, Tensor)))
+    return bool(modes) or (
+        level == torch_function.ALL and bool(torch_function.overriding_arguments(relevant_args, Tensor))
+    )
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -118,11 +120,11 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
     Raises TypeError where all return NotImplemented.
     """
-    found = torch_function.overriding(relevant_args, None)
+    found = torch_function.overriding_arguments(relevant_args, None)
     types = tuple(each.__class__ for each in found)
     known = _overridables().get(public_api)
     shown = f"{public_api.__module__}.{public_api.__name__}" if known is None else known.shown
-    return torch_function.ask(public_api, found, types, args, kwargs, shown, True)
+    return torch_function.call_override(public_api, found, types, args, kwargs, shown, True)
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:

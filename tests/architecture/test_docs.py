@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import retrograd
-from retrograd.compat.missing_names import PAGE, why_absent
+from retrograd.compat.missing_names import PAGE, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
 from retrograd.dispatch.op import OPS
 from tests.architecture.markdown_pages import PAGES, ROOT, blocks, run_page
@@ -63,7 +63,7 @@ def test_the_page_of_differences_lists_what_is_left_out() -> None:
     assert [what for what in LEFT_OUT if f"| {what} (" not in page] == []
     for names in re.findall(r"^\| [^|]* \(([^)]*)\) \|", page, re.MULTILINE):
         for name in re.findall(r"`([\w.]+)`", names):
-            assert why_absent(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name
+            assert why_missing(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name
 
 
 def test_docstrings_of_blocks() -> None:
@@ -195,7 +195,7 @@ def test_the_page_of_differences_lists_what_is_not_there_yet() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     table = page.partition("## Not there yet")[2].partition("[Coverage]")[0]
     listed = re.findall(r"`([\w.]+)`", table)
-    left_out = [name for name in PYTORCHS_MODULES if why_absent(f"torch.{name}").startswith("left out")]
+    left_out = [name for name in PYTORCHS_MODULES if why_missing(f"torch.{name}").startswith("left out")]
     missing = [name for name in PYTORCHS_MODULES if name not in left_out and not reached(name)]
     assert [name for name in missing if name not in listed] == [], "to be listed under Not there yet"
     assert [name for name in listed if reached(name)] == [], "these have come: strike them off Not there yet"

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.runtime.user_frame import brief
+from retrograd.runtime.user_frame import strip_frames
 from tests.conformance.error_cases import agrees, calls, failure, inputs
 from tests.conformance.golden import load
 
@@ -100,7 +100,7 @@ def test_a_missing_name_is_no_skip() -> None:
 def test_memory_that_is_not_there_is_a_runtime_error() -> None:
     error = MemoryError()
     error.shape, error.dtype = (10**7, 10**6), numpy.dtype(numpy.float32)  # as NumPy's own has them
-    found = brief(error)
+    found = strip_frames(error)
     assert type(found) is RuntimeError
     assert str(found).endswith("you tried to allocate 40000000000000 bytes. Error code 12 (Cannot allocate memory)")
 

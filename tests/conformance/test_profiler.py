@@ -17,11 +17,11 @@ import pytest
 
 import retrograd as torch
 from retrograd.core.graph import AccumulateGrad
-from retrograd.dispatch.node_classes import MADE
+from retrograd.dispatch.node_classes import LAZY_FUNCTIONS
 from retrograd.dispatch.op import ARRAYS
 from retrograd.profiler import ProfilerActivity, profile, record_function, recorder
 from retrograd.profiler.events import FunctionEvent, FunctionEventAvg
-from retrograd.runtime.timed_functions import TIMED
+from retrograd.runtime.timed_functions import PROFILED
 from tests.conformance.golden import load
 from tests.conformance.profiler_cases import (
     MISTAKES,
@@ -74,7 +74,7 @@ def test_mistakes_are_told_as_by_pytorch(call: str) -> None:
 
 def codes() -> list[Any]:
     """The code of all that is exchanged, but for functions that have not been called yet: they may write theirs."""
-    functions: list[Any] = [each for each in (*MADE, *TIMED) if isinstance(each, FunctionType)]
+    functions: list[Any] = [each for each in (*LAZY_FUNCTIONS, *PROFILED) if isinstance(each, FunctionType)]
     functions += [torch.Tensor.detach, recorder.engine.sweep, recorder.engine._send, recorder.engine.Plan.__init__]
     written = [each.__code__ for each in functions if each.__code__.co_filename != recorder.UNWRITTEN]
     return [*written, dict(ARRAYS.__dict__), AccumulateGrad.hooked]

@@ -37,7 +37,7 @@ def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
         of_class = name.startswith("Tensor.")
         for known in (True,) if of_class else (False, True):  # the first that asks, and others
             if not known:
-                torch_function.forget()
+                torch_function.forget_classes()
             found = handed(torch, name, arguments, of_class)
             if json.loads(json.dumps(found)) != expected:
                 wrong.append((name, arguments, known, found, expected))
@@ -144,7 +144,7 @@ def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:
         with torch.overrides.BaseTorchFunctionMode():
             pass
     assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
-    torch_function.forget()
+    torch_function.forget_classes()
     assert "<looking for overrides>" not in {code.co_filename for code in codes()}
 
 

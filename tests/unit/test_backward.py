@@ -759,7 +759,7 @@ def test_a_leaf_that_requires_gradients_again_is_the_same_end_of_its_graphs(free
 def test_a_frozen_leaf_goes_with_its_last_reference() -> None:
     x = torch.zeros(3, requires_grad=True)
     x.register_hook(lambda grad: None)
-    gone = weakref.ref(x._node), weakref.ref(x)
+    gone = weakref.ref(x._grad_edge), weakref.ref(x)
     x.requires_grad_(False)
     del x
     assert [each() for each in gone] == [None, None]

@@ -17,7 +17,7 @@ import pytest
 
 import retrograd
 from retrograd import import_hook
-from retrograd.compat.missing_names import PAGE, absent, torch_name, why_absent
+from retrograd.compat.missing_names import PAGE, module_getattr, torch_name, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
 
 
@@ -160,12 +160,12 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
 )
 def test_left_out_on_purpose(name: str, what: str) -> None:
     assert what in LEFT_OUT
-    assert why_absent(name) == f"left out of retrograd on purpose: {what}; see {PAGE}"
+    assert why_missing(name) == f"left out of retrograd on purpose: {what}; see {PAGE}"
 
 
 @pytest.mark.parametrize("name", ["torch.exp", "torch.quantile", "torch.names_of", "torch.nn.Quiet", "torch.qr"])
 def test_other_names_are_just_not_there(name: str) -> None:
-    assert why_absent(name) == f"not in retrograd; see {PAGE}"
+    assert why_missing(name) == f"not in retrograd; see {PAGE}"
 
 
 def test_names_of_modules() -> None:
@@ -173,7 +173,7 @@ def test_names_of_modules() -> None:
     assert torch_name("retrograd.nn.functional") == "torch.nn.functional"
     assert torch_name("elsewhere") == "elsewhere"
     with pytest.raises(AttributeError, match="module 'torch' has no attribute 'foo'"):
-        absent("retrograd")("foo")
+        module_getattr("retrograd")("foo")
 
 
 def test_everything_is_put_back() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import cuda, linalg
 from .. import fft as fft_module
-from ..compat.type_names import kind_of
+from ..compat.type_names import type_name
 from ..core import devices, dtypes
 from ..core.dtypes import dtype, float32, float64
 from ..core.grad_mode import recording
@@ -223,7 +223,7 @@ DETOURS = Detours(_make)
 
 def _device(device_type: Any) -> str:
     if not isinstance(device_type, str):
-        raise TypeError(f"argument 'device_type' must be str, not {kind_of(device_type)}")
+        raise TypeError(f"argument 'device_type' must be str, not {type_name(device_type)}")
     return devices.device(device_type).type
 
 

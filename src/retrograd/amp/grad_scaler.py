@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import cuda
-from ..compat.pickle_names import Borrowed
+from ..compat.pickle_names import TorchNamed
 from ..core import dtypes
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
@@ -25,7 +25,7 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-class GradScaler(Borrowed):
+class GradScaler(TorchNamed):
     """Scales losses, looks for infinite gradients, and adjusts the scale.
 
     After ``growth_interval`` steps without infinite gradients the scale is multiplied by ``growth_factor``; where there

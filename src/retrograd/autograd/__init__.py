@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy
 
-from ..compat.missing_names import absent
+from ..compat.missing_names import module_getattr
 from ..core import engine
 from ..core.devices import module_of
-from ..core.error_context import explained, made
+from ..core.error_context import describe_origin, with_remedy
 from ..core.grad_mode import (  # noqa: F401 - PyTorch has it here, but in no list
     enable_grad,
     inference_mode,
@@ -20,14 +20,14 @@ from ..core.grad_mode import (  # noqa: F401 - PyTorch has it here, but in no li
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from ..core.graph import AccumulateGrad, nobody
-from ..core.rule_namespace import level_of
+from ..core.graph import AccumulateGrad, dead_ref
+from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import Tensor, wrap
 from ..dispatch.saved_values import SavedTensor  # noqa: F401 - likewise
 from ..dispatch.transform_tensor import innermost, runs
 from ..operations.tensor_methods import add_method
-from ..runtime.timed_functions import timed
-from ..runtime.user_frame import brief, warn
+from ..runtime.timed_functions import profiled
+from ..runtime.user_frame import strip_frames, warn
 from . import anomaly_mode, forward_ad, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .backward import solve
@@ -75,7 +75,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
             raise AssertionError("Expected output to be a torch.Tensor")
         place = _place(out)
         first = _first_gradient(index, out, place, given)
-        if place is None or place.leaf is nobody:
+        if place is None or place.variable_ref is dead_ref:
             raise RuntimeError(
                 f"element {index} of tensors does not require grad and does not have a grad_fn{_why_not(out)}"
             )
@@ -85,7 +85,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
             roots.append((place, first._array if isinstance(first, Tensor) else first))
     if len(grads) < len(outputs):
         text = f"got {len(outputs)} tensors and {len(grads)} gradients"
-        raise RuntimeError(explained(text, "give one for each tensor, None where it is 1"))
+        raise RuntimeError(with_remedy(text, "give one for each tensor, None where it is 1"))
     return roots
 
 
@@ -108,7 +108,7 @@ _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 
-@timed(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
+@profiled(lambda index, out, place, given: "" if given is not None else "aten::ones_like", operation=True)
 def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
     if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.like(out)
@@ -128,7 +128,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
             text = f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
             text += _called(index, array, place)
             raise RuntimeError(
-                explained(text, "reduce it to a real number, as by .abs(), or give the gradient that arrives")
+                with_remedy(text, "reduce it to a real number, as by .abs(), or give the gradient that arrives")
             )
         return module_of(array).ones(array.shape, dtype)
     if not isinstance(given, Tensor):
@@ -148,7 +148,7 @@ def _first_gradient(index: int, out: Any, place: Any, given: Any) -> Any:
 
 
 def _called(index: int, array: Any, place: Any) -> str:
-    how = made(place)
+    how = describe_origin(place)
     return f" (output {index} of shape {tuple(array.shape)}{', ' if how else ''}{how})"
 
 
@@ -183,7 +183,7 @@ def backward(
     try:
         _backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
     except Exception as error:
-        error = brief(error)  # type: ignore[assignment]
+        error = strip_frames(error)  # type: ignore[assignment]
         if error is None:
             raise
         raise error from error.__cause__
@@ -211,12 +211,12 @@ def _backward(
     keep = create_graph if retain_graph is None else retain_graph
     roots = _roots(outputs, grads, create_graph)
     if asked is None:
-        engine.sweep(roots, keep, create_graph)
+        engine.run_backward(roots, keep, create_graph)
         return
     for each in asked:
         if isinstance(each, Tensor):
             each.retain_grad()  # leaves have their gradient from the sweep, computed tensors in this way
-    engine.sweep(roots, keep, create_graph, dict.fromkeys(map(_place, asked)))
+    engine.run_backward(roots, keep, create_graph, dict.fromkeys(map(_place, asked)))
 
 
 def _backward_of(
@@ -229,14 +229,14 @@ def _backward_of(
     """Add to the ``grad`` of the graph's leaves the derivatives of this tensor (see :func:`autograd.backward`)."""
     usual = gradient is None or gradient.__class__ is Tensor
     if usual and inputs is None and create_graph is False and self.__class__ is Tensor and not runs():
-        place = self._node if self._view is None else Tensor._current(self)
+        place = self._grad_edge if self._view is None else Tensor._current(self)
         if place is not None and place.__class__ is not AccumulateGrad:  # what is most common, in half the time
             first = _first_gradient(0, self, place, gradient)
             if gradient is not None:
                 first = first._array
             elif not first.ndim and first.__class__ is numpy.ndarray and first.dtype in (_F32, _F64):
                 first = first[()]  # numbers of NumPy's are multiplied in a tenth of the time
-            engine.sweep([(place, first)], bool(retain_graph), False)
+            engine.run_backward([(place, first)], bool(retain_graph), False)
             return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -248,7 +248,7 @@ def _place(tensor: Any) -> Any:
     """Where the gradient of a tensor, or of an edge, arrives."""
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.place_of(tensor)
-    return tensor._node if tensor._view is None else Tensor._current(tensor)
+    return tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
 
 
 def _inputs(given: Any, caller: str) -> tuple[Any, ...]:
@@ -305,7 +305,7 @@ def grad(
             materialize_grads,
         )  # fmt: skip
     except Exception as error:
-        error = brief(error)  # type: ignore[assignment]
+        error = strip_frames(error)  # type: ignore[assignment]
         if error is None:
             raise
         raise error from error.__cause__
@@ -356,14 +356,14 @@ def _gradients_of(
         arrived = solve(outs, given, grads, keep, create_graph)
     else:
         wanted: dict[Any, Any] = dict.fromkeys(places)
-        engine.sweep(roots, keep, create_graph, wanted, write=False)
+        engine.run_backward(roots, keep, create_graph, wanted, write=False)
         arrived = [wanted[place] for place in places]
     results: list[Any] = []
     for place, found in zip(places, arrived, strict=True):
-        if place.leaf is nobody:
+        if place.variable_ref is dead_ref:
             found = None
         if found is not None:
-            results.append(found if create_graph else engine.lifted(found))
+            results.append(found if create_graph else engine.as_tensor(found))
         elif materialize_grads:
             results.append(graph.zeros_at(place, create_graph))
         elif allow_unused:
@@ -377,7 +377,7 @@ def _gradients_of(
 
 
 def _unused_hint(index: int, place: Any) -> str:
-    return f" (input {index}, {made(place)}). Remedy: compute the output from it, or pass materialize_grads=True to get zeros."
+    return f" (input {index}, {describe_origin(place)}). Remedy: compute the output from it, or pass materialize_grads=True to get zeros."
 
 
 def _batched(
@@ -403,7 +403,7 @@ def _batched(
         )
         for row in rows
     ]
-    stack = level_of(grads[0]).stack
+    stack = rule_namespace_of(grads[0]).stack
     results = [None if column[0] is None else stack(list(column)) for column in zip(*found, strict=True)]
     if materialize_grads:
         return tuple(
@@ -453,4 +453,4 @@ __all__ = [
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
-__getattr__ = absent(__name__, {**_LATER, **_PARTS})
+__getattr__ = module_getattr(__name__, {**_LATER, **_PARTS})

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import engine
 from ..core.devices import module_of
-from ..core.grad_mode import put_back, set_recording
+from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, wrap
 from ..dispatch.transform_tensor import innermost
 from ..operations.linalg.derivative_programs import solve as programs
@@ -15,7 +15,7 @@ from ..operations.linalg.derivative_programs import solve as programs
 
 def place_of(x: Tensor) -> Any:
     """Where the gradient of ``x`` arrives."""
-    return x._node if x._view is None else Tensor._current(x)
+    return x._grad_edge if x._view is None else Tensor._current(x)
 
 
 def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep: bool, record: bool) -> list[Any]:
@@ -31,15 +31,15 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
                 outs, inputs, grads, lambda o, i, g, last: solve(o, i, g, keep or not last, record)
             )
         finally:
-            put_back(before)
+            restore_recording(before)
     given = [(place_of(out), out, grad) for out, grad in zip(outs, grads, strict=True)]
     tensors = record or innermost(grads) is not None
     roots = [(place, _first(out, grad, tensors)) for place, out, grad in given if place is not None]
     places = [place_of(each) for each in inputs]
     wanted: dict[Any, Any] = {place: None for place in places if place is not None}
     if roots and wanted:
-        engine.sweep(roots, keep, tensors, wanted, write=False, silent=tensors and not record)
-    return [engine.lifted(wanted.get(place)) for place in places]
+        engine.run_backward(roots, keep, tensors, wanted, write=False, silent=tensors and not record)
+    return [engine.as_tensor(wanted.get(place)) for place in places]
 
 
 def _first(out: Tensor, grad: Any, tensors: bool) -> Any:

@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import devices, dtypes
-from ..core.engine import fit
-from ..core.error_context import defined
-from ..core.grad_mode import in_inference, put_back, recording, set_recording
+from ..core.engine import validate_gradient
+from ..core.error_context import describe_definition
+from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.promotion import common_dtype
-from ..dispatch.transform_tensor import Transformed, blank, innermost, slicing, spread_as, stand
+from ..dispatch.transform_tensor import TransformTensor, innermost, placeholder, slicing, spread_as, wrap_in
 from ..operations.engine_ops import expand, to_dtype
 from ..operations.tensor_protocols import text_of
 from .backward import solve
@@ -47,7 +47,7 @@ _BY_STRIDES = ("as_strided_block", "slice_inverse_block")
 _CONSTANTS = ("value", "fill")
 
 
-class Dual(Transformed):
+class Dual(TransformTensor):
     """``inner``, the primal, and the tangent that goes with it, of its shape."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class Dual(Transformed):
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
         parts = [primal_in(each, self._run) for each in members] + [tangent_in(each, self._run) for each in members]
-        return blank([each for each in parts if each is not None], shape, dtype)
+        return placeholder([each for each in parts if each is not None], shape, dtype)
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         run = self._run
@@ -109,7 +109,9 @@ class Dual(Transformed):
         if not self._run.strict or made._array.dtype.kind not in "fcV":
             return found
         # What is written into it may have a tangent, and of this run a view of it could not tell it that it has one now.
-        return make(self._run, found, blank((found, self._tangent), made._array.shape, made._array.dtype).detach())
+        return make(
+            self._run, found, placeholder((found, self._tangent), made._array.shape, made._array.dtype).detach()
+        )
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in members]
@@ -141,16 +143,16 @@ def make(run: Any, primal: Any, tangent: Any) -> Any:
     special = innermost((primal, tangent))
     if special is not None and special._run.depth > run.depth:
         return special.merged((primal, tangent), lambda a, b: make(run, a, b))
-    if isinstance(primal, Transformed) and not slicing(primal) <= slicing(tangent):
+    if isinstance(primal, TransformTensor) and not slicing(primal) <= slicing(tangent):
         tangent = tangent + zeros_as(primal)  # what is written into slices needs a place for each
-    made = stand(Dual, run, primal)
+    made = wrap_in(Dual, run, primal)
     made._tangent = tangent
     return made
 
 
 def primal_in(x: Any, run: Any) -> Any:
     """``x`` without its tangent of ``run``."""
-    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+    if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
         return x._inner
@@ -159,7 +161,7 @@ def primal_in(x: Any, run: Any) -> Any:
 
 def tangent_in(x: Any, run: Any) -> Any:
     """The tangent of ``x`` in ``run``, or None."""
-    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+    if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
     if x._run is run:
         return x._tangent
@@ -175,7 +177,7 @@ def tangent_in(x: Any, run: Any) -> Any:
 
 def _has_tangent(x: Any, run: Any) -> bool:
     """Whether ``x``, or what it stands for, has a tangent in ``run``."""
-    if not isinstance(x, Transformed):
+    if not isinstance(x, TransformTensor):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
 
@@ -214,15 +216,15 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
 def _settle(run: Any, x: Any, tangent: Any) -> None:
     """Let ``tangent`` be the tangent of ``x``: in the memory of the old one, which views of ``x`` share."""
     if not (isinstance(x, Dual) and x._run is run):
-        if isinstance(x, Transformed):
+        if isinstance(x, TransformTensor):
             raise RuntimeError(CAPTURED)
         base = x._view
         if base is None:
             become(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
         if base.__class__ is not Dual:
-            zeros = blank((base, tangent), base._array.shape, base._array.dtype).detach()
-            become(run, base, zeros if isinstance(zeros, Transformed) else _zeros_in_order_of(base))
+            zeros = placeholder((base, tangent), base._array.shape, base._array.dtype).detach()
+            become(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
         start = x.storage_offset() - base.storage_offset()
         become(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
     held = x._tangent
@@ -238,11 +240,11 @@ def _takes(held: Any, value: Any) -> bool:
     if special is None:
         array = held._array
         stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
-        return not stretched and held._node.__class__ is not AccumulateGrad
+        return not stretched and held._grad_edge.__class__ is not AccumulateGrad
     run = special._run
     if special.sliced:
-        inner = value._inner if isinstance(value, Transformed) and value._run is run else value
-        return isinstance(held, Transformed) and held._run is run and _takes(held._inner, inner)
+        inner = value._inner if isinstance(value, TransformTensor) and value._run is run else value
+        return isinstance(held, TransformTensor) and held._run is run and _takes(held._inner, inner)
     own, slope = tangent_in(held, run), tangent_in(value, run)
     return _takes(primal_in(held, run), primal_in(value, run)) and (
         slope is None or (own is not None and _takes(own, slope))
@@ -257,10 +259,10 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 def become(run: Any, x: Tensor, tangent: Tensor) -> None:
     """Give a plain tensor a tangent: the same object is a dual from now on."""
     inner: Tensor = new(Tensor)
-    for name in ("_array", "_node", "_count", "_view", "_grad"):
+    for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
     if x._view is not None:
-        inner._seen, inner._made = x._seen, x._made
+        inner._view_version, inner._creation_meta = x._view_version, x._creation_meta
     x.__class__ = Dual
     x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
 
@@ -335,7 +337,7 @@ def _own_slopes(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequ
 
 def _jvp_hint(function: Any) -> str:
     return (
-        f" The jvp of {function.__name__} is defined{defined(function.jvp)}. Remedy: return a tangent, or None, for each "
+        f" The jvp of {function.__name__} is defined{describe_definition(function.jvp)}. Remedy: return a tangent, or None, for each "
         "result of forward, of its shape."
     )
 
@@ -351,10 +353,10 @@ def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]
         result = function.apply(*[inputs.get(i, each) for i, each in enumerate(primals)])
         outs = result if isinstance(result, tuple) else (result,)
         graded = [k for k, out in enumerate(outs) if isinstance(out, Tensor) and out.requires_grad]
-        places = [blank(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
+        places = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
         values = solve([outs[k] for k in graded], list(inputs.values()), places, True, True)
     finally:
-        put_back(before)
+        restore_recording(before)
     pairs = [(w, tangents[i]) for w, i in zip(values, live, strict=True) if w is not None]
     found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
     return [found[graded.index(k)] if k in graded else None for k in range(count)]
@@ -362,7 +364,7 @@ def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]
 
 def placed(x: Any, members: Sequence[Any]) -> Any:
     """``x`` at a place of its own in the graph, with a slice for every slice of ``members``."""
-    wide = blank(members, x._array.shape, x._array.dtype)
+    wide = placeholder(members, x._array.shape, x._array.dtype)
     return x + wide
 
 
@@ -524,13 +526,13 @@ def _transposed(
     before = set_recording(True)
     try:
         saved = _saved(op, _together(op, primals), params, outs, live, F.conj_physical if conjugate else None)
-        places = [blank(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
+        places = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
         several = op.several or (op.outputs and op.differentiable != 1)
         given = [places[graded.index(k)] if k in graded else None for k in range(len(outs))]
         values = _values(op, tuple(given) if several else given[0], saved, live)
-        pairs = [(fit(w, _Form(primals[i]), _Form(w)), tangents[i]) for i, w in values if w is not None]
+        pairs = [(validate_gradient(w, _Form(primals[i]), _Form(w)), tangents[i]) for i, w in values if w is not None]
     finally:
-        put_back(before)
+        restore_recording(before)
     found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
     return tuple(found[graded.index(k)] if k in graded else None for k in range(len(outs)))
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.error_context import explained
+from ..core.error_context import with_remedy
 from ..core.tensor import Tensor
-from ..dispatch.transform_tensor import Run, runs
+from ..dispatch.transform_tensor import TransformLevel, runs
 from ..operations.shape.views import view
 from .dual import Dual, make, primal_in, tangent_in
 
 
-class DualRun(Run):
+class DualRun(TransformLevel):
     """The one level of duals that may be open at a time."""
 
     __slots__ = ()
@@ -36,7 +36,7 @@ def enter_dual_level() -> int:
     """Open a level, in which duals can be made; returns its number. :class:`dual_level` closes it by itself."""
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
-        raise RuntimeError(explained(text, "nest torch.func.jvp instead"))
+        raise RuntimeError(with_remedy(text, "nest torch.func.jvp instead"))
     DualRun().__enter__()
     return 0
 
@@ -84,7 +84,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, each in (("primal", tensor), ("tangent", tangent)):
         if not (each.is_floating_point() or each.is_complex()):
             text = f"Expected {name} to be floating point or complex, but got: {each.dtype}"
-            raise ValueError(explained(text, "convert it, as by .float()"))
+            raise ValueError(with_remedy(text, "convert it, as by .float()"))
     if tangent_in(tensor, run) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
@@ -94,7 +94,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}.{explained('', 'give a tangent of its shape', tensor._node, 'The tensor is')}"
+            f"{list(tangent._array.shape)}.{with_remedy('', 'give a tangent of its shape', tensor._grad_edge, 'The tensor is')}"
         )
     made: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
     return made

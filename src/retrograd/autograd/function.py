@@ -14,20 +14,20 @@ from typing import Any, ClassVar
 
 from ..core import anomaly_mode
 from ..core.devices import module_of
-from ..core.engine import lifted
-from ..core.error_context import defined, explained, made
-from ..core.error_context import recorded as recorded_at
-from ..core.grad_mode import no_grad, put_back, recording, set_recording
-from ..core.graph import AccumulateGrad, Node, Output, next_number
-from ..core.saved_tensor_hooks import Packed, saving_hooks
-from ..core.tensor import Tensor, at_place, wrap
-from ..core.views import CUSTOM, bump, current, freed, rebase, stale
+from ..core.engine import as_tensor
+from ..core.error_context import describe_definition, describe_origin, with_remedy
+from ..core.error_context import describe_recording as recorded_at
+from ..core.grad_mode import no_grad, recording, restore_recording, set_recording
+from ..core.graph import AccumulateGrad, Node, OutputEdge, next_number
+from ..core.saved_tensor_hooks import PackedValue, active_hooks
+from ..core.tensor import Tensor, at_edge, wrap
+from ..core.views import CUSTOM, bump_version, current_edge, freed_error, modified_inplace_error, rebase_history
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
 from ..dispatch.saved_values import FREED, SavedTensor
-from ..dispatch.transform_tensor import Transformed, innermost, runs
+from ..dispatch.transform_tensor import TransformTensor, innermost, runs
 from ..operations.shape.views import alias
 from ..runtime import user_frame
-from ..runtime.timed_functions import timed
+from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import warn
 
 
@@ -37,14 +37,14 @@ class _SavedResult:
     __slots__ = ("array", "cell", "position", "seen")
 
     def __init__(self, tensor: Tensor, position: int) -> None:
-        self.array, self.cell, self.position = tensor._array, tensor._cell, position
+        self.array, self.cell, self.position = tensor._array, tensor._version_counter, position
         self.seen = self.cell[0] if self.cell else 0
 
     def tensor(self, node: Any) -> Tensor:
-        place = node if node.single else Output(node, self.position, self.array.shape, self.array.dtype)
+        place = node if node.single else OutputEdge(node, self.position, self.array.shape, self.array.dtype)
         if self.cell and self.cell[0] != self.seen:
-            raise stale(node, self.array, self.cell, self.seen, place)
-        return at_place(self.array, self.cell, place if self.array.dtype.kind in "fcV" else None)
+            raise modified_inplace_error(node, self.array, self.cell, self.seen, place)
+        return at_edge(self.array, self.cell, place if self.array.dtype.kind in "fcV" else None)
 
 
 class _SavedTensor:
@@ -53,14 +53,14 @@ class _SavedTensor:
     __slots__ = ("given", "seen")
 
     def __init__(self, tensor: Tensor) -> None:
-        if tensor._cell is None:
+        if tensor._version_counter is None:
             raise RuntimeError(f"{INFERENCE_SAVED} {NO_INFERENCE}")
-        self.given, self.seen = tensor, tensor._cell[0]
+        self.given, self.seen = tensor, tensor._version_counter[0]
 
     def tensor(self, node: Any) -> Tensor:
-        cell = self.given._cell
+        cell = self.given._version_counter
         if cell and cell[0] != self.seen:
-            raise stale(node, self.given._array, cell, self.seen, current(self.given))
+            raise modified_inplace_error(node, self.given._array, cell, self.seen, current_edge(self.given))
         return self.given
 
 
@@ -69,38 +69,38 @@ class _SavedPacked:
 
     __slots__ = ("packed", "place", "position")
 
-    def __init__(self, packed: Packed, place: Any, position: int | None) -> None:
+    def __init__(self, packed: PackedValue, place: Any, position: int | None) -> None:
         self.packed, self.place, self.position = packed, place, position
 
     def tensor(self, node: Any) -> Tensor:
         found = self.packed.unpack()
         place, array = self.place, found._array
         if self.position is not None:
-            place = node if node.single else Output(node, self.position, array.shape, array.dtype)
-        return found if place is None or array.dtype.kind not in "fcV" else at_place(array, [0, None], place)
+            place = node if node.single else OutputEdge(node, self.position, array.shape, array.dtype)
+        return found if place is None or array.dtype.kind not in "fcV" else at_edge(array, [0, None], place)
 
 
 class _RawSaved(SavedTensor):
     """What ``ctx._raw_saved_tensors`` gives: the ``index``-th of the saved tensors."""
 
-    __slots__ = ("_index", "_node")
+    __slots__ = ("_index", "_owner")
     __module__ = "torch._C._autograd"
 
     def __init__(self, node: Any, index: int) -> None:
-        self._node, self._index = node, index
+        self._owner, self._index = node, index
 
     def held(self) -> Any:
-        saved = self._node.saved
+        saved = self._owner.saved
         value = FREED if saved is None else saved[self._index]
         if value is None or value is FREED:
             return value
-        return value.packed if value.__class__ is _SavedPacked else value.tensor(self._node)
+        return value.packed if value.__class__ is _SavedPacked else value.tensor(self._owner)
 
-    def hold(self, packed: Packed) -> None:
-        node, saved = self._node, list(self._node.saved)
+    def hold(self, packed: PackedValue) -> None:
+        node, saved = self._owner, list(self._owner.saved)
         value = saved[self._index]
         of_result = value.__class__ is _SavedResult
-        place = None if of_result else current(value.given)
+        place = None if of_result else current_edge(value.given)
         saved[self._index] = _SavedPacked(packed, place, value.position if of_result else None)
         node.saved = tuple(saved)
 
@@ -177,7 +177,7 @@ class BackwardCFunction(FunctionCtx, Node):
         if self.forward_mode:
             return tuple(self.saved_for_forward)
         if self.saved is None:
-            raise freed(self)
+            raise freed_error(self)
         if not self.saved and self.to_save:
             return tuple(self.to_save)  # still in forward
         return tuple(None if each is None else each.tensor(self) for each in self.saved)
@@ -187,11 +187,11 @@ class BackwardCFunction(FunctionCtx, Node):
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
         if self.saved is None:
-            raise freed(self)
+            raise freed_error(self)
         return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        grads = [lifted(each) for each in ((grad,) if self.single else grad)]
+        grads = [as_tensor(each) for each in ((grad,) if self.single else grad)]
         found = [None if each is None else each._array for each in self._called(grads, edges)]
         if not keep:
             self._release()
@@ -218,7 +218,7 @@ class BackwardCFunction(FunctionCtx, Node):
         if kind.backward is not Function.backward and kind.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                f"one of them. {kind.__name__} has a backward{defined(kind.backward)} and a vjp{defined(kind.vjp)}. Remedy: "
+                f"one of them. {kind.__name__} has a backward{describe_definition(kind.backward)} and a vjp{describe_definition(kind.vjp)}. Remedy: "
                 "delete one."
             )
         run = kind.vjp if kind.vjp is not Function.vjp else kind.backward
@@ -349,7 +349,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @classmethod
-    @timed(lambda cls, *args, **kwargs: cls.__name__, operation=True)
+    @profiled(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call ``forward`` and record the call as one node."""
         split = cls.setup_context is not Function.setup_context
@@ -366,11 +366,11 @@ class Function(metaclass=FunctionMeta):
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
         """The ``ctx`` and the result of a call with ordinary tensors."""
         ctx = cls._backward_cls()
-        places = {index: current(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
+        places = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
         ctx.operands_at, ctx.edges, ctx.arguments = tuple(places), tuple(places.values()), len(args)
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
         ctx.number, ctx.hooks = next_number(), None
-        ctx.code, ctx.instruction = user_frame.caller()
+        ctx.code, ctx.instruction = user_frame.user_location()
         if anomaly_mode.setting.enabled:
             anomaly_mode.note(ctx)
         before = recording()
@@ -381,11 +381,11 @@ class Function(metaclass=FunctionMeta):
             if split:
                 cls.setup_context(ctx, args, output)
         finally:
-            put_back(before)
+            restore_recording(before)
         return ctx, _returned(ctx, args, output, recorded)
 
 
-def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Transformed | None:
+def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
     """The argument whose transformation has to act first, or None; refuses Functions that can not be transformed."""
     special = innermost(args)
     if not split and any(each.strict for each in runs()):
@@ -393,7 +393,7 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
             "the setup_context staticmethod. For more details, please see "
             f"https://pytorch.org/docs/main/notes/extending.func.html The forward of {cls.__name__} is "
-            f"defined{defined(cls.forward)}. Remedy: split what it keeps in ctx off into setup_context."
+            f"defined{describe_definition(cls.forward)}. Remedy: split what it keeps in ctx off into setup_context."
         )
     return special
 
@@ -451,19 +451,19 @@ def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedRe
     ``position``: which of the node's own results it is, if any.
     """
     saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
-    hooks = saving_hooks()
+    hooks = active_hooks()
     if hooks is None:
         return saved
     if position is None:
-        return _SavedPacked(Packed(tensor, *hooks), current(tensor), None)
-    return _SavedPacked(Packed.result(tensor, *hooks), None, position)
+        return _SavedPacked(PackedValue(tensor, *hooks), current_edge(tensor), None)
+    return _SavedPacked(PackedValue.result(tensor, *hooks), None, position)
 
 
 def _check_dirty(ctx: Any, outs: list[Any]) -> None:
     for each in ctx.dirty_tensors:
         if not isinstance(each, Tensor):
             text = f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}"
-            raise TypeError(explained(text, "give it the tensors that forward has modified"))
+            raise TypeError(with_remedy(text, "give it the tensors that forward has modified"))
         if not any(each is out for out in outs):
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
@@ -480,29 +480,29 @@ def _result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, r
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
         if modified:
-            bump(out)
+            bump_version(out)
         if given and out.requires_grad:
             return out.detach()
         if not given or modified:
             return out
         with no_grad():
             return alias(out)
-    place: Any = ctx if ctx.single else Output(ctx, position, out._array.shape, out._array.dtype)
+    place: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         for leaf, said in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
-            if leaf is not None and leaf._node.__class__ is AccumulateGrad:
+            if leaf is not None and leaf._grad_edge.__class__ is AccumulateGrad:
                 raise RuntimeError(
-                    f"{said} used in an in-place operation.{recorded_at(ctx)} It is {made(leaf._node)}. Remedy: pass a clone."
+                    f"{said} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. Remedy: pass a clone."
                 )
-        bump(out)
-        rebase(out, place)
+        bump_version(out)
+        rebase_history(out, place)
         return out
     if given:
         with no_grad():
             out = alias(out)
     if out._view is not None:
-        out._made, out._seen = CUSTOM, out._version
-    out._node = place
+        out._creation_meta, out._view_version = CUSTOM, out._version
+    out._grad_edge = place
     return out
 
 
@@ -514,8 +514,8 @@ class _DelayedError(Node):
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         text = "trying to differentiate twice a function that was marked with @once_differentiable"
-        text += f". It is defined{defined(self.function)}."
-        raise RuntimeError(explained(text, "write it with recorded operations, and without the mark"))
+        text += f". It is defined{describe_definition(self.function)}."
+        raise RuntimeError(with_remedy(text, "write it with recorded operations, and without the mark"))
 
     vjp_recorded = vjp
 
@@ -544,9 +544,9 @@ def _delayed(output: Any, function: Any) -> Any:
     out, node = output.detach(), _DelayedError()
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = out._array.shape, out._array.dtype
-    node.code, node.instruction = user_frame.caller()
+    node.code, node.instruction = user_frame.user_location()
     node.function = function
-    out._node = node
+    out._grad_edge = node
     return out
 
 

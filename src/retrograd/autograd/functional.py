@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.error_context import defined, explained
+from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from ..core.tensor import Tensor
 from ..operations.shape.join import stack
@@ -87,7 +87,7 @@ def _outputs(func: Function, inputs: Tensors, function: str, strict: bool) -> tu
 
 def _defined(func: Function | None) -> str:
     """Where the user's function is defined, if that is known."""
-    line = defined(func)
+    line = describe_definition(func)
     return f" The function is defined{line}." if line else ""
 
 
@@ -96,12 +96,12 @@ def _number(func: Function, inputs: Tensors, function: str, strict: bool) -> Ten
     several, outputs = _outputs(func, inputs, function, strict)
     if several:
         text = f"The function given to {function} should return a single Tensor.{_defined(func)}"
-        raise RuntimeError(explained(text, "return one of its results, or their sum"))
+        raise RuntimeError(with_remedy(text, "return one of its results, or their sum"))
     if outputs[0].nelement() != 1:
         text = (
             f"The Tensor returned by the function given to {function} should contain a single element.{_defined(func)}"
         )
-        raise RuntimeError(explained(text, "reduce it to one number, as by .sum()"))
+        raise RuntimeError(with_remedy(text, "reduce it to one number, as by .sum()"))
     return outputs[0]
 
 
@@ -126,9 +126,9 @@ def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: 
 def _must_depend(results: Sequence[Tensor | None], stage: str, strict: bool, func: Function | None = None) -> None:
     for index, each in enumerate(results if strict else ()):
         if each is None:
-            raise RuntimeError(explained(_NONE["vjp"].format(i=index) + _defined(func), _LENIENT))
+            raise RuntimeError(with_remedy(_NONE["vjp"].format(i=index) + _defined(func), _LENIENT))
         if not each.requires_grad:
-            raise RuntimeError(explained(_CONSTANT[stage].format(i=index) + _defined(func), _LENIENT))
+            raise RuntimeError(with_remedy(_CONSTANT[stage].format(i=index) + _defined(func), _LENIENT))
 
 
 def _gradients(
@@ -154,10 +154,10 @@ def _filled(
     """Zeros instead of None; with strict, an error instead of either."""
     for index, each in enumerate(products if strict else ()):
         if each is None:
-            raise RuntimeError(explained(_NONE[function].format(i=index), _LENIENT))
+            raise RuntimeError(with_remedy(_NONE[function].format(i=index), _LENIENT))
         if create_graph and not each.requires_grad:
             what = "jacobian" if function in ("vjp", "jvp") else "hessian"
-            raise RuntimeError(explained(_CONSTANT_PRODUCT.format(what=what, i=index), _LENIENT))
+            raise RuntimeError(with_remedy(_CONSTANT_PRODUCT.format(what=what, i=index), _LENIENT))
     return tuple(_zeros(other) if each is None else each for each, other in zip(products, like, strict=True))
 
 
@@ -324,7 +324,7 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
                 "strict mode."
             )
         if create_graph and not each.requires_grad:
-            raise RuntimeError(explained(_CONSTANT_PRODUCT.format(what="jacobian", i=index), _LENIENT))
+            raise RuntimeError(with_remedy(_CONSTANT_PRODUCT.format(what="jacobian", i=index), _LENIENT))
     return _filled(found, inputs, "vjp", False, create_graph)
 
 

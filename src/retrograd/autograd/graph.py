@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy
 
-from ..compat.missing_names import absent
+from ..compat.missing_names import module_getattr
 from ..core import engine, saved_tensor_hooks
-from ..core.error_context import explained
-from ..core.graph import AccumulateGrad, Handle, Output, plan_for
+from ..core.error_context import with_remedy
+from ..core.graph import AccumulateGrad, Handle, OutputEdge, plan_for
 from ..core.graph import Node as RecordedNode
-from ..core.tensor import REQUIRE, Tensor, at_place, wrap
-from ..core.views import bump
+from ..core.tensor import REQUIRE, Tensor, at_edge, wrap
+from ..core.views import bump_version
 
 
 class _EveryNode(type):
@@ -46,7 +46,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The place at which the gradient of ``tensor`` arrives; ``grad`` and ``backward`` take it as an input."""
     if not tensor.requires_grad:
         text = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        raise RuntimeError(explained(text, REQUIRE))
+        raise RuntimeError(with_remedy(text, REQUIRE))
     place = Tensor._current(tensor)
     return GradientEdge(place.node, place.position, place)
 
@@ -55,13 +55,13 @@ def place_of(edge: GradientEdge) -> Any:
     """The place that an edge names."""
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
-    return Output(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
+    return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
 def like(edge: GradientEdge) -> Tensor:
     """A tensor of the shape and dtype of the gradients that arrive at ``edge``, there in the graph."""
     place = place_of(edge)
-    return at_place(numpy.broadcast_to(numpy.zeros((), place.dtype), place.shape), [0, None], place)
+    return at_edge(numpy.broadcast_to(numpy.zeros((), place.dtype), place.shape), [0, None], place)
 
 
 def zeros_at(place: Any, require_grad: bool) -> Tensor:
@@ -72,7 +72,7 @@ def zeros_at(place: Any, require_grad: bool) -> Tensor:
 def increment_version(tensor: Any) -> None:
     """Count a modification of ``tensor`` (or of several) that its version counter could not see."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        bump(each)
+        bump_version(each)
 
 
 def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> MultiHandle:
@@ -237,7 +237,7 @@ class _Kept:
     __slots__ = ("__weakref__", "array", "cell")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.array, self.cell = tensor._array, tensor._cell
+        self.array, self.cell = tensor._array, tensor._version_counter
 
 
 class AllowMutation:
@@ -266,7 +266,7 @@ class AllowMutation:
     def copy(self, tensor: Tensor) -> None:
         """``tensor`` is going to be written to: copy what was saved of its memory."""
         for number, each in list(self.kept.items()):
-            if each.cell is tensor._cell:
+            if each.cell is tensor._version_counter:
                 del self.kept[number]
                 each.array = each.array.copy()
 
@@ -312,4 +312,4 @@ __all__ = [
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
     "set_retain_grad_last", *_LATER,
 ]  # fmt: skip
-__getattr__ = absent(__name__, _LATER)
+__getattr__ = module_getattr(__name__, _LATER)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import absent, listed
+from ..compat.missing_names import module_dir, module_getattr
 from ..profiler.autograd_profiler import *  # noqa: F403
 from ..profiler.autograd_profiler import __all__ as __all__
 
-__getattr__, __dir__ = absent(__name__), listed(globals())
+__getattr__, __dir__ = module_getattr(__name__), module_dir(globals())

@@ -8,7 +8,7 @@ import sys
 from types import FunctionType
 from typing import Any, ClassVar
 
-from ..compat.pickle_names import Borrowed
+from ..compat.pickle_names import TorchNamed
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
@@ -64,7 +64,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             self.write(pickle.BUILD)
         elif type(obj).__module__ == "torch.return_types":
             self._write_call(obj, Named("torch.return_types", type(obj).__name__), (tuple(obj), {}))
-        elif getattr(type(obj), "__reduce_ex__", None) is Borrowed.__reduce_ex__:
+        elif getattr(type(obj), "__reduce_ex__", None) is TorchNamed.__reduce_ex__:
             self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # by PyTorch's name of its class
         else:
             super().save(obj, save_persistent_id)

@@ -1,7 +1,7 @@
 """What is said about a name of PyTorch that retrograd does not have, and which names a module shows.
 
-The finder ``Completion`` gives every public module its ``__getattr__`` and ``__dir__`` when it has been executed; the finder
-``Absences`` raises the error for missing modules, and ``LeftOut`` that for methods of Tensor. The reasons are in
+The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` when it has been executed; the finder
+``MissingModules`` raises the error for missing modules, and ``UnsupportedAttribute`` that for methods of Tensor. The reasons are in
 ``compat/unsupported.py``. Parts that most programs do not need are loaded when first asked for (Note [Later]). Knows no operation.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from ..runtime import fp_warnings, user_frame
 from .annotations import show_annotations
-from .pickle_names import own_constructors
+from .pickle_names import name_constructors
 from .unsupported import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -54,7 +54,7 @@ def torch_name(module_name: str) -> str:
     return "torch" + dot + rest if package == "retrograd" else module_name
 
 
-def why_absent(full_name: str) -> str:
+def why_missing(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
     >>> why_absent("torch.onnx.export")
@@ -76,7 +76,7 @@ def why_absent(full_name: str) -> str:
 _LATER: dict[str, dict[str, str]] = {}
 
 
-def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
+def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a public module, which names what is missing and points to the page of differences.
 
     Args:
@@ -99,7 +99,7 @@ def absent(module_name: str, later: dict[str, str] | None = None) -> Callable[[s
         # Python and its libraries ask modules for __path__, __wrapped__ and the like: that is nobody's mistake.
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(message)
-        why = why_absent(f"{torch_module}.{name}")
+        why = why_missing(f"{torch_module}.{name}")
         caller = sys._getframe(1)
         if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
             text = f"cannot import name {name!r} from {torch_module!r} ({why}){_meant(module_name, name)}"
@@ -127,7 +127,7 @@ def _loaded(module_name: str, name: str, source: str) -> Any:
     return found
 
 
-class Completion:
+class ModuleCompletion:
     """The first finder: it has modules of the package found by the other finders, and completes them.
 
     A module is marked as the package's before it is executed. After that, one with ``__all__`` that is not for internal
@@ -143,7 +143,7 @@ class Completion:
         """Return the spec that the next finder returns, with a loader that completes the module."""
         if not fullname.startswith(self.prefix):
             return None
-        others = [each for each in sys.meta_path if not isinstance(each, (Completion, Absences))]
+        others = [each for each in sys.meta_path if not isinstance(each, (ModuleCompletion, MissingModules))]
         found = (each.find_spec(fullname, path, target) for each in others if hasattr(each, "find_spec"))
         spec = next((each for each in found if each is not None), None)
         # Modules in a zip file share a loader.
@@ -158,11 +158,11 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     namespace[user_frame.MARK] = True
     execute(module)
     if "__all__" in namespace and module.__name__.split(".")[1] not in INSIDE:
-        namespace.setdefault("__getattr__", absent(module.__name__))
-        namespace["__dir__"] = listed(namespace)
+        namespace.setdefault("__getattr__", module_getattr(module.__name__))
+        namespace["__dir__"] = module_dir(namespace)
 
 
-class Absences:
+class MissingModules:
     """The last finder of the modules of a package: of those without a file in ``table``, and of those that are missing.
 
     The error for a missing module names the page. ``table``: the module with the others, loaded when the first is
@@ -181,7 +181,7 @@ class Absences:
             # importlib has called; whoever called it says whether this is an import or only a question.
             asking = getattr(sys.modules.get("importlib.util"), "find_spec", None)
             if sys._getframe(2).f_code is not getattr(asking, "__code__", None):
-                raise ModuleNotFoundError(f"No module named {fullname!r} ({why_absent(fullname)})", name=fullname)
+                raise ModuleNotFoundError(f"No module named {fullname!r} ({why_missing(fullname)})", name=fullname)
         return None
 
 
@@ -192,7 +192,7 @@ INSIDE = (
 )  # fmt: skip
 
 
-def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     """Return the ``__dir__`` of a public module: its ``__all__`` and its public modules, not what it imports for its own use.
 
     >>> import retrograd.linalg
@@ -200,7 +200,7 @@ def listed(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     (True, False, True)
     """
     _belongs(namespace)
-    own_constructors(namespace)
+    name_constructors(namespace)
     show_annotations(map(namespace.get, namespace["__all__"]))
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
@@ -221,7 +221,7 @@ def _belongs(namespace: dict[str, Any]) -> None:
     for call in ON_LOAD:
         call()
     if "__path__" in namespace or namespace["__name__"].count(".") == 1:
-        fp_warnings.hush()
+        fp_warnings.silence_numpy_warnings()
 
 
 def _is_part(name: str, value: Any) -> bool:
@@ -230,7 +230,7 @@ def _is_part(name: str, value: Any) -> bool:
     return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INSIDE and parts[-1] == name
 
 
-class LeftOut:
+class UnsupportedAttribute:
     """Stands on a class for an attribute that is left out on purpose: asking for it says why.
 
     It has no ``__set__``, so that a program may still give its own tensors an attribute of that name. (A ``__getattr__``
@@ -247,9 +247,17 @@ class LeftOut:
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
         whose = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
-        why = why_absent(f"torch.Tensor.{self.name}")
+        why = why_missing(f"torch.Tensor.{self.name}")
         found = owner if instance is None else instance
         raise AttributeError(f"{whose} has no attribute {self.name!r} ({why})", name=self.name, obj=found)
 
 
-__all__ = ["PAGE", "Completion", "LeftOut", "absent", "listed", "torch_name", "why_absent"]
+__all__ = [
+    "PAGE",
+    "ModuleCompletion",
+    "UnsupportedAttribute",
+    "module_getattr",
+    "module_dir",
+    "torch_name",
+    "why_missing",
+]

@@ -8,7 +8,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 
-class Borrowed:
+class TorchNamed:
     """The base of such classes. Python's pickles name the package's own module of them, checkpoints PyTorch's."""
 
     __slots__ = ()
@@ -18,11 +18,11 @@ class Borrowed:
         cls = type(self)
         if cls.__module__.startswith("torch.") and reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
             place = "retrograd" + cls.__module__.removeprefix("torch")
-            return (blank, (place, cls.__name__, *reduced[1][1:]), *reduced[2:])
+            return (new_instance, (place, cls.__name__, *reduced[1][1:]), *reduced[2:])
         return reduced
 
 
-def blank(place: str, name: str, *arguments: Any) -> Any:
+def new_instance(place: str, name: str, *arguments: Any) -> Any:
     """A new instance of one of the package's own classes, which pickles name by where they are."""
     cls = getattr(importlib.import_module(place), name)
     return cls.__new__(cls, *arguments)
@@ -35,7 +35,7 @@ def show_as_torch(module: ModuleType) -> None:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
-def own_constructors(namespace: dict[str, Any]) -> None:
+def name_constructors(namespace: dict[str, Any]) -> None:
     """Give each public class of a module an ``__init__`` by its own name, where it has that of a base for inner use.
 
     Python names the function in its errors: of ``Conv2d(kernal_size=3)`` it shall say ``Conv2d.__init__()``.
@@ -52,4 +52,4 @@ def own_constructors(namespace: dict[str, Any]) -> None:
             cls.__init__ = own  # type: ignore[misc]
 
 
-__all__ = ["Borrowed", "blank", "own_constructors", "show_as_torch"]
+__all__ = ["TorchNamed", "new_instance", "name_constructors", "show_as_torch"]

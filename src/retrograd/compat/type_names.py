@@ -8,7 +8,7 @@ from typing import Any
 WITH_MODULE = frozenset({"Size", "device", "dtype", "layout", "memory_format"})
 
 
-def kind_of(value: Any) -> str:
+def type_name(value: Any) -> str:
     """The name of a value's class as PyTorch's errors have it.
 
     >>> import numpy

@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 
 from ..core import devices
-from ..core.engine import fit
-from ..core.grad_mode import put_back, set_recording
+from ..core.engine import validate_gradient
+from ..core.grad_mode import restore_recording, set_recording
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
 from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
@@ -80,7 +80,7 @@ def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], 
             for step in reversed(forward):
                 _through(trace, step, arrived)
     finally:
-        put_back(before)
+        restore_recording(before)
     return [arrived.get(each) for each in wanted]
 
 
@@ -106,7 +106,7 @@ def _through(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
         found = _by_rules(trace, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
         if wanted and grad is not None:
-            _add(arrived, value, fit(grad, Place(value), step))
+            _add(arrived, value, validate_gradient(grad, Place(value), step))
 
 
 def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:

@@ -18,13 +18,13 @@ from numpy import ndarray
 from ..autograd import grad as grad_of
 from ..core import dtypes, torch_function
 from ..core.engine import _accumulate
-from ..core.grad_mode import in_inference, put_back, recording, set_recording
-from ..core.graph import Node, Output, next_number
+from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
+from ..core.graph import Node, OutputEdge, next_number
 from ..core.pytree import tree_flatten
-from ..core.tensor import Tensor, at_place, new, wrap
-from ..core.views import current, freed, stale
+from ..core.tensor import Tensor, at_edge, new, wrap
+from ..core.views import current_edge, freed_error, modified_inplace_error
 from ..dispatch.generic_path import apply
-from ..dispatch.node_classes import compiled
+from ..dispatch.node_classes import compile_source
 from ..dispatch.transform_tensor import runs
 from ..kernels import numba_dispatch
 from ..nn import Module
@@ -422,8 +422,8 @@ class Plan:
         """The function that replays the call: from tensors to tensors."""
         inputs = list(self.trace.inputs.values())
         space: dict[str, Any] = {
-            **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current,
-            "next_number": next_number, "caller": user_frame.caller, "Output": Output, "bump": _bump,
+            **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,
+            "next_number": next_number, "caller": user_frame.user_location, "Output": OutputEdge, "bump": _bump,
         }  # fmt: skip
         lines = ["def call(args, kwargs):"]
         arguments = {self.guards.tensors[id(x)] for x, _ in inputs} | {
@@ -458,16 +458,16 @@ class Plan:
             name = f"y{each.number}"
             array = f"{each.name}.copy()" if each.root.kind is CONSTANT else each.name
             lines += [f"    {name} = new(Tensor)", f"    {name}._array = {array}",
-                      f"    {name}._node = {name}._view = {name}._grad = None",
-                      f"    {name}._count = {'()' if in_inference() else None}"]  # fmt: skip
+                      f"    {name}._grad_edge = {name}._view = {name}._grad = None",
+                      f"    {name}._counter = {'()' if in_inference() else None}"]  # fmt: skip
         if self.grads:
             lines += self.noted(space, made)
         elif self.trace.arrived:
             space["spent"] = _spent
-            lines += [f"    y{each.number}._node = spent({each.name})" for each in self.outs if each.graded]
+            lines += [f"    y{each.number}._grad_edge = spent({each.name})" for each in self.outs if each.graded]
         lines.append(f"    return {self.structure(space)}")
         made.entry = "\n".join(lines)
-        return compiled("<compiled call>", lines, space, "call")
+        return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
         """Lines that put the call into the graph, as one node."""
@@ -478,7 +478,7 @@ class Plan:
         })  # fmt: skip
         space.update(Node=kind)
         held = {value: self.guards.tensors[id(x)] for x, value in self.trace.inputs.values()}
-        edges = ", ".join(f"{name}._node if {name}._view is None else current({name})"
+        edges = ", ".join(f"{name}._grad_edge if {name}._view is None else current({name})"
                           for name in (self.guards.tensors[id(x)] for x, _ in self.sources))  # fmt: skip
         owners = {value.root: name for value, name in held.items()} | {
             each.root: f"y{each.number}" for each in self.outs
@@ -493,14 +493,16 @@ class Plan:
         saved = [f"{held[each]}._array" if each.kind is INPUT else f"s{each.name}" for each in self.saved]
         lines.append(f"    node.saved = ({', '.join(saved)}{',' * (len(saved) == 1)})")
         lines.append(f"    node.given = ({', '.join(f'{name}._array' for name in every)},)")
-        lines.append(f"    node.cells = ({''.join(f'{name}._cell, ' if name else 'None, ' for name in cells)})")
+        lines.append(
+            f"    node.cells = ({''.join(f'{name}._version_counter, ' if name else 'None, ' for name in cells)})"
+        )
         lines.append("    node.versions = [None if each is None else each[0] for each in node.cells]")
         if len(graded) == 1:
-            lines.append(f"    y{first.number}._node = node")
+            lines.append(f"    y{first.number}._grad_edge = node")
         else:
             for position, each in enumerate(graded):
                 space[f"dtype{position}"] = each.dtype
-                lines.append(f"    y{each.number}._node = Output(node, {position}, {each.shape}, dtype{position})")
+                lines.append(f"    y{each.number}._grad_edge = Output(node, {position}, {each.shape}, dtype{position})")
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
@@ -514,7 +516,7 @@ class Plan:
                     name, at = self.guards.tensors[id(x)], self.swept.index(value)
                     own = value.root is value and value.kind is RESULT and value not in given and value not in self.outs
                     given.add(value)
-                    lines.append(f"    accumulate({name}._node, {name}, g{at}, {own}, False)")
+                    lines.append(f"    accumulate({name}._grad_edge, {name}, g{at}, {own}, False)")
             elif kind == "clear":
                 lines.append(f"    {self.guards.tensors[id(rest[0])]}._grad = None")
             else:
@@ -547,10 +549,10 @@ class Plan:
 
 
 def _bump(x: Tensor) -> None:
-    cell = x._cell
+    cell = x._version_counter
     if cell is not None:
         cell[0] += 1
-        cell[1] = user_frame.caller()
+        cell[1] = user_frame.user_location()
 
 
 def _spent(array: Any) -> Node:
@@ -558,7 +560,7 @@ def _spent(array: Any) -> Node:
     node: Any = new(_Spent)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
-    node.code, node.instruction = user_frame.caller()
+    node.code, node.instruction = user_frame.user_location()
     return node
 
 
@@ -569,7 +571,7 @@ class _Spent(Node):
     __module__ = "builtins"
 
     def vjp(self, grad: Any, edges: Any, keep: bool) -> Any:
-        raise freed(self)
+        raise freed_error(self)
 
     vjp_recorded = vjp
 
@@ -609,10 +611,10 @@ class CompiledNode(Node):
     def checked(self) -> Any:
         """What was saved, if it still is what it was."""
         if self.saved is None:
-            raise freed(self)
+            raise freed_error(self)
         for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):
             if cell is not None and cell[0] != seen:
-                raise stale(self, self.saved[index], cell, seen, None)
+                raise modified_inplace_error(self, self.saved[index], cell, seen, None)
         return self.saved
 
     def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
@@ -625,7 +627,7 @@ class CompiledNode(Node):
             at = iter(self.edges)
             wanted = []
             for array, value in zip(self.given, plan.values, strict=True):
-                known[value] = at_place(array, [0, None], next(at) if value.graded else None)
+                known[value] = at_edge(array, [0, None], next(at) if value.graded else None)
                 if value.graded:
                     wanted.append(known[value])
             for array, value in zip(self.saved, plan.saved, strict=True):
@@ -638,7 +640,7 @@ class CompiledNode(Node):
                 [out for out, _ in pairs], wanted, [each for _, each in pairs], create_graph=True, allow_unused=True
             )
         finally:
-            put_back(before)
+            restore_recording(before)
         if not keep:
             self.saved = self.given = None
         return found[0] if len(self.edges) == 1 else found

@@ -16,7 +16,7 @@ from typing import Any
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..dispatch.node_classes import compiled
+from ..dispatch.node_classes import compile_source
 from ..nn import Module
 from ..optim import Optimizer
 from ..runtime.user_frame import MARK
@@ -230,7 +230,7 @@ class Guards:
             for line in lines
         ]
         self.told = "\n".join(told)
-        return compiled("<compiled guard>", lines, self.space, "holds")
+        return compile_source("<compiled guard>", lines, self.space, "holds")
 
     def failing(self, args: Any, kwargs: Any) -> Any:
         """The first condition that does not hold, as text; True if all do."""
@@ -245,7 +245,7 @@ _OF_MODULES = frozenset(vars(Module())) | {"forward"}
 def _graded(name: str, x: Tensor) -> str:
     if x._view is not None:
         return f"{name}.requires_grad is {x.requires_grad}"
-    return f"{name}._view is None and {name}._node is {'not ' * x.requires_grad}None"
+    return f"{name}._view is None and {name}._grad_edge is {'not ' * x.requires_grad}None"
 
 
 def _ours(name: str) -> bool:

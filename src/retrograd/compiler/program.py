@@ -15,7 +15,7 @@ from ..core import dtypes
 from ..core.tensor import wrap
 from ..dispatch.fast_path import ufunc_of
 from ..dispatch.generic_path import _cast, _retype, run
-from ..dispatch.node_classes import compiled
+from ..dispatch.node_classes import compile_source
 from ..dispatch.promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
@@ -101,7 +101,7 @@ class Program:
             f"    return ({made}{',' * (len(self.outputs) == 1)})",
         ]
         self.source = "\n".join(lines)
-        self.run = compiled(f"<compiled {title}>", lines, writer.space, title)
+        self.run = compile_source(f"<compiled {title}>", lines, writer.space, title)
 
     @property
     def loops(self) -> list[Any]:

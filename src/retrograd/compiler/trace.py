@@ -20,7 +20,7 @@ from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS
-from ..dispatch.transform_tensor import Run, Transformed, runs, stand
+from ..dispatch.transform_tensor import TransformLevel, TransformTensor, runs, wrap_in
 from ..kernels import indexing
 from ..nn.parameter import Buffer, Parameter
 from ..operations.creation.random import default_generator
@@ -69,7 +69,7 @@ Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
 Unrecorded.__module__ = "torch._dynamo.exc"
 
 
-class Traced(Transformed):
+class Traced(TransformTensor):
     """A tensor of the call that is being recorded: it stands for the tensor that the eager library has computed."""
 
     __slots__ = ()
@@ -203,7 +203,7 @@ DROP = Written(
 EFFECTS = frozenset({DROP})
 
 
-class Trace(Run):
+class Trace(TransformLevel):
     """The recording of one call. ``reason``: why it can not be compiled, if so."""
 
     strict = False
@@ -233,7 +233,7 @@ class Trace(Run):
 
     def __enter__(self) -> Any:
         self.position = _drawn()
-        torch_function.enter(self)
+        torch_function.enter_mode(self)
         for each in self.optimizers:
             for name in ("step", "zero_grad"):
                 vars(each)[name] = self._acting(each, name, vars(each).get(name))
@@ -250,7 +250,7 @@ class Trace(Run):
                 before = vars(each).pop(name).before
                 if before is not None:
                     vars(each)[name] = before
-        torch_function.leave(True)
+        torch_function.leave_mode(True)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
         """What stands for a method of an optimiser while it is recorded: the call is done, and done again by replays."""
@@ -263,7 +263,7 @@ class Trace(Run):
                 self.events.append((name, optimizer, args, kwargs))
             quiet, self.quiet = self.quiet, True
             try:
-                with torch_function.switched(torch_function.NOBODY):
+                with torch_function.disabled_overrides(torch_function.NONE):
                     return plain(*args, **kwargs)
             finally:
                 self.quiet = quiet
@@ -281,7 +281,7 @@ class Trace(Run):
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
         known |= held if self.stepped() else set()
         for x, _ in self.inputs.values():
-            cell = x._cell
+            cell = x._version_counter
             if cell is not None and id(x) not in known and cell[0] != self.versions[id(x)]:
                 return "modifies a tensor in a way that is not recorded"
         return None
@@ -291,7 +291,7 @@ class Trace(Run):
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() beyond the compiled function, or for the second time")
-        elif any(x._node.hooks is not None for x, _ in leaves):
+        elif any(x._grad_edge.hooks is not None for x, _ in leaves):
             self.give_up("backward() to tensors with hooks")
         elif loss._value.size != 1 or self.stepped():
             self.give_up("backward() of several numbers, or after a step")
@@ -307,19 +307,19 @@ class Trace(Run):
         """Record in this block what is done with traced tensors, though public functions do not hand themselves over."""
         inside = any(each is self for each in runs())
         if not inside:
-            Run.__enter__(self)
+            TransformLevel.__enter__(self)
         self.quiet = True
         try:
             yield
         finally:
             self.quiet = False
             if not inside:
-                Run.__exit__(self)
+                TransformLevel.__exit__(self)
 
     def give_up(self, reason: str) -> None:
         """Record no further; the call goes on in the eager library."""
         if self.reason is None:
-            place = "" if self.quiet else user_frame.describe(*user_frame.caller())
+            place = "" if self.quiet else user_frame.describe(*user_frame.user_location())
             self.reason = f"{reason}{' in ' + place if place else ''}"
             if self.fullgraph:
                 raise Unrecorded(f"{self.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
@@ -335,7 +335,7 @@ class Trace(Run):
 
     def traced(self, inner: Tensor, value: Value) -> Traced:
         """What stands for ``inner``."""
-        made: Traced = stand(Traced, self, inner)
+        made: Traced = wrap_in(Traced, self, inner)
         made._value, made._held = value, inner._array
         self.arrays[id(inner._array)] = value
         self.kept.append((inner, inner._array))
@@ -349,7 +349,7 @@ class Trace(Run):
         found = self.stands.get(id(x))
         if found is None:
             value = self.tape.value(INPUT, x._array, x.requires_grad)
-            self.versions[id(x)] = 0 if x._cell is None else x._cell[0]
+            self.versions[id(x)] = 0 if x._version_counter is None else x._version_counter[0]
             self.inputs[id(x)] = x, value
             found = self.stands[id(x)] = self.traced(x, value)
         return found
@@ -363,7 +363,7 @@ class Trace(Run):
 
     def detached(self, x: Traced) -> Any:
         """``x`` outside the graph: the same memory, another value."""
-        with torch_function.switched(torch_function.NOBODY):
+        with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
         if self.reason is not None:
             return inner
@@ -528,7 +528,7 @@ class Trace(Run):
                 params,
                 values,
                 isinstance(result, tuple),
-                (None, -1) if self.quiet else user_frame.caller(),
+                (None, -1) if self.quiet else user_frame.user_location(),
                 op in EFFECTS,
             )
         )
@@ -557,8 +557,8 @@ class Trace(Run):
         if self.reason is not None:
             return x._inner
         made = self.tape.value(RESULT, x._inner._array, x._inner.requires_grad)
-        self.tape.steps.append(Step(op, operands, params, (made,), False, user_frame.caller(), in_place=True))
-        before: Traced = stand(Traced, self, x._inner.detach())
+        self.tape.steps.append(Step(op, operands, params, (made,), False, user_frame.user_location(), in_place=True))
+        before: Traced = wrap_in(Traced, self, x._inner.detach())
         before._value, before._held, self.standing[value] = value, x._held, before
         x._value, self.standing[made] = made, x
         self.arrays[id(x._inner._array)] = made

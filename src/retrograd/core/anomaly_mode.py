@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..runtime import user_frame
-from .grad_mode import recording, set_watched
+from .grad_mode import recording, set_hooked
 from .graph import Node
 
 
@@ -35,7 +35,7 @@ def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
                 f"{type(value).__name__}"
             )
     setting.enabled, setting.check_nan = enabled, check_nan
-    set_watched("anomaly", enabled)
+    set_hooked("anomaly", enabled)
 
 
 def is_anomaly_enabled() -> bool:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy
 
-from ..compat.type_names import kind_of
-from ..runtime.user_frame import briefly
+from ..compat.type_names import type_name
+from ..runtime.user_frame import strips_frames
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
@@ -32,7 +32,7 @@ class device:
     type: str
     index: int | None
 
-    @briefly
+    @strips_frames
     def __init__(self, *args: Any, **named: Any) -> None:
         type, index = _given(args, named)
         if isinstance(type, device):
@@ -86,13 +86,15 @@ def _given(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
     """The type and the index, out of whatever ways to give them."""
     every = {**dict(zip(("type", "index"), args, strict=False)), **named}
     if len(args) > 2 or set(every) - {"type", "index"} or not isinstance(every.get("type"), (str, int, device)):
-        got = [kind_of(each) for each in args] + [f"{name}={kind_of(value)}" for name, value in reversed(named.items())]
+        got = [type_name(each) for each in args] + [
+            f"{name}={type_name(value)}" for name, value in reversed(named.items())
+        ]
         shown = ", ".join(got) + ", " * (bool(named) and not args)
         raise TypeError(f"device() received an invalid combination of arguments - got ({shown}), but expected one of:")
     index = every.get("index")
     if "index" in every and (not isinstance(index, int) or isinstance(index, bool)):
         place = "" if "index" in named else " (position 2)"
-        raise TypeError(f"device(): argument 'index'{place} must be int, not {kind_of(index)}")
+        raise TypeError(f"device(): argument 'index'{place} must be int, not {type_name(index)}")
     return every["type"], index
 
 
@@ -148,7 +150,7 @@ def get_default_device() -> device:
     return stack[-1] if stack else _chosen.default
 
 
-@briefly
+@strips_frames
 def set_default_device(device: Any) -> None:
     """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
     place = CPU if device is None else as_device(device)

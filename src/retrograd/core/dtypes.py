@@ -11,8 +11,8 @@ from typing import Any, Final
 import ml_dtypes
 import numpy
 
-from ..compat.type_names import kind_of
-from ..runtime.user_frame import briefly
+from ..compat.type_names import type_name
+from ..runtime.user_frame import strips_frames
 
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
@@ -178,7 +178,7 @@ def _check_dtypes(function: str, **given: Any) -> None:
     for position, (name, value) in enumerate(given.items()):
         if not isinstance(value, dtype):
             raise TypeError(
-                f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype, not {kind_of(value)}"
+                f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype, not {type_name(value)}"
             )
 
 
@@ -256,7 +256,7 @@ class finfo:
 
     __module__ = "torch"
 
-    @briefly
+    @strips_frames
     def __init__(self, type: dtype | None = None) -> None:
         type = default.floating if type is None else type
         _check_dtypes("finfo", type=type)
@@ -292,7 +292,7 @@ class iinfo:
 
     __module__ = "torch"
 
-    @briefly
+    @strips_frames
     def __init__(self, type: dtype) -> None:
         _check_dtypes("iinfo", type=type)
         if type.category >= FLOATING:

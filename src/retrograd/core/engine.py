@@ -28,10 +28,10 @@ from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
 from .devices import module_of
 from .dtypes import of
-from .error_context import defined, note, recorded
-from .grad_mode import put_back, recording, set_recording
-from .graph import AccumulateGrad, Hooks, Node, Output
-from .rule_namespace import arithmetic, level_of
+from .error_context import add_origin_note, describe_definition, describe_recording
+from .grad_mode import recording, restore_recording, set_recording
+from .graph import AccumulateGrad, Hooks, Node, OutputEdge
+from .rule_namespace import arithmetic, rule_namespace_of
 from .tensor import Retain, Tensor, wrap
 from .views import check_overlap
 
@@ -53,7 +53,7 @@ LARGE = 1 << 15
 retain_last = False
 
 
-def sweep(
+def run_backward(
     roots: Sequence[tuple[Any, Any]],
     keep: bool,
     record: bool,
@@ -79,13 +79,13 @@ def sweep(
             token = _running.set(plan)
         elif wanted is not None and not _just_a_chain(roots, wanted):
             plan = Plan(roots, wanted)
-        _sweep(roots, keep, record, wanted, write, plan)
+        _run(roots, keep, record, wanted, write, plan)
     except Exception as error:
         _tell_place(error)
         raise
     finally:
         try:
-            put_back(before)
+            restore_recording(before)
         finally:  # an interrupt may come between the two
             errors.set(heeded)
         if token is not None:
@@ -97,14 +97,14 @@ def _tell_place(error: Exception) -> None:
     place, trace = None, error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
-        if frame.f_code is _sweep.__code__:
+        if frame.f_code is _run.__code__:
             place = frame.f_locals.get("place") or frame.f_locals.get("previous")
         elif frame.f_globals is globals() and "leaf" in frame.f_locals:
             place = frame.f_locals["leaf"]
-    note(error, place)
+    add_origin_note(error, place)
 
 
-def _sweep(
+def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
     """The loop. The next place to serve and its gradient are kept in two locals, so that along a chain neither the
@@ -149,7 +149,7 @@ def _sweep(
                     if (
                         (shape is not place.shape or not shape) and array.shape != shape
                     ) or array.dtype is not edge.dtype:
-                        grads = fit(grads, edge, place)
+                        grads = validate_gradient(grads, edge, place)
                     if edge.__class__ is not AccumulateGrad:
                         place, grad, grads, array = edge, grads, None, None
                         continue
@@ -161,7 +161,7 @@ def _sweep(
                 edges = place.edges
         else:
             edges = place.edges if flow is None else _within(flow, place.edges)
-            grads = _serve(place, grad, edges, keep, record, several, heap, wanted, inner)
+            grads = _visit(place, grad, edges, keep, record, several, heap, wanted, inner)
             if grads is _WAITING:
                 place = None
                 continue
@@ -177,7 +177,7 @@ def _sweep(
                 if (
                     (shape is not previous.shape or not shape) and array.shape != shape
                 ) or array.dtype is not edge.dtype:
-                    arrived = fit(arrived, edge, previous)
+                    arrived = validate_gradient(arrived, edge, previous)
                 if edge is place:
                     grad = _sum(grad, arrived)
                 elif edge in pending:
@@ -199,10 +199,10 @@ def _sweep(
                 if not awaited[edge] and (edge in pending or edge.hooks is not None):
                     array = arrived = None
                     leaves.pop(edge, None)
-                    _finish_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
+                    _visit_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
         grads = arrived = array = None
     for leaf in leaves:
-        _finish_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+        _visit_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
 
 
 def _enter(
@@ -261,7 +261,7 @@ def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
 _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
-def _serve(
+def _visit(
     place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
 ) -> Any:
     """What a place sends along ``edges`` if it is wanted itself, has hooks, or is one result of several.
@@ -271,20 +271,22 @@ def _serve(
     """
     if place in inner:
         if not inner[place]:
-            wanted[place] = grad if place.hooks is None else _before(place.hooks, grad, record)
+            wanted[place] = grad if place.hooks is None else _run_pre_hooks(place.hooks, grad, record)
             return _WAITING
         wanted[place] = grad  # as it arrived: PyTorch lets hooks act on what goes on from here
-    if place.__class__ is Output:
-        _gather(place, grad, several, heap)
+    if place.__class__ is OutputEdge:
+        _collect_output_grad(place, grad, several, heap)
         return _WAITING
     if place.hooks is not None:
-        grad = _before(place.hooks, grad, record)
+        grad = _run_pre_hooks(place.hooks, grad, record)
         if place.hooks.before and place.single:
-            grad = _before_node(place, (grad,), record)[0]
-    return _send(place, grad, edges, keep, record, several)
+            grad = _run_node_pre_hooks(place, (grad,), record)[0]
+    return _apply(place, grad, edges, keep, record, several)
 
 
-def _gather(place: Output, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]) -> None:
+def _collect_output_grad(
+    place: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
+) -> None:
     """Put the gradient of one result beside those of its siblings; the first to come announces the node."""
     node = place.node
     if node not in several:
@@ -294,17 +296,17 @@ def _gather(place: Output, grad: Any, several: dict[Any, list[Any]], heap: list[
     several[node][place.position] = grad if held is None else held if grad is None else held + grad
 
 
-def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
+def _apply(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
     """The gradients that a node sends along ``edges``, by its rules and its hooks."""
     if place in several:
         grad = several.pop(place)
         if place.result_hooks is not None:
             for position, hooks in sorted(place.result_hooks.items()):
-                grad[position] = _before(hooks, grad[position], record)
+                grad[position] = _run_pre_hooks(hooks, grad[position], record)
         if all(each is None for each in grad) and not place.takes_none:
             grad = None
         elif place.hooks is not None and place.hooks.before:
-            grad = _before_node(place, tuple(grad), record)
+            grad = _run_node_pre_hooks(place, tuple(grad), record)
     if grad is None and not place.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
     elif anomaly_mode.setting.enabled:
@@ -312,7 +314,7 @@ def _send(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     else:
         grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
     if place.hooks is not None and place.hooks.after:
-        grads = _after(place, grads, grad, record)
+        grads = _run_post_hooks(place, grads, grad, record)
     return grads
 
 
@@ -346,7 +348,7 @@ class Plan:
                 if not place.lone:
                     stack += (
                         (place.node,)
-                        if place.__class__ is Output
+                        if place.__class__ is OutputEdge
                         else [each for each in place.edges if each is not None]
                     )
                     break
@@ -358,7 +360,7 @@ class Plan:
             for place in sorted(seen, key=_by_age, reverse=True):
                 if place.lone:
                     leads = place.edge in flow
-                elif place.__class__ is Output:
+                elif place.__class__ is OutputEdge:
                     leads = place.node in flow
                 else:
                     leads = not flow.isdisjoint(place.edges)
@@ -399,16 +401,16 @@ def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[An
 # --- At one place ---------------------------------------------------------------------------------------------------
 
 
-def fit(grad: Any, place: Any, node: Any) -> Any:
+def validate_gradient(grad: Any, place: Any, node: Any) -> Any:
     """``grad`` in the shape and dtype of ``place``: broadcast dimensions summed, cast, imaginary part dropped."""
-    level = level_of(grad)
+    level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
     if shape != place.shape:
         if not _reaches(place.shape, shape):
             index = next((i for i, edge in enumerate(node.edges) if edge is place), 0)
             raise RuntimeError(
                 f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
-                f"expected shape compatible with {list(place.shape)}.{recorded(node)} Remedy: let its backward give each "
+                f"expected shape compatible with {list(place.shape)}.{describe_recording(node)} Remedy: let its backward give each "
                 "input a gradient of that input's shape."
             )
         grad = level.sum_to_size(grad, place.shape)
@@ -426,13 +428,13 @@ def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
-def _finish_leaf(
+def _visit_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
     if leaf.hooks is not None:
-        hooked = _before(leaf.hooks, grad, record)
+        hooked = _run_pre_hooks(leaf.hooks, grad, record)
         if write and leaf.hooks.before:
-            hooked = _before_node(leaf, (hooked,), record)[0]
+            hooked = _run_node_pre_hooks(leaf, (hooked,), record)[0]
         owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have kept what it saw
         grad = hooked
     if wanted is not None:
@@ -441,8 +443,8 @@ def _finish_leaf(
         wanted[leaf] = grad
     if not write:
         return
-    variable = leaf.leaf()
-    if variable is not None and grad is not None and (variable._node is leaf or _is_still_leaf(variable)):
+    variable = leaf.variable_ref()
+    if variable is not None and grad is not None and (variable._grad_edge is leaf or _is_still_leaf(variable)):
         _accumulate(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
@@ -451,7 +453,7 @@ def _finish_leaf(
                 _check_hook(hook, result, leaf.variable)
                 raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
-            hook((), (lifted(grad),))
+            hook((), (as_tensor(grad),))
 
 
 def _is_still_leaf(variable: Any) -> bool:
@@ -459,9 +461,11 @@ def _is_still_leaf(variable: Any) -> bool:
 
     False for a leaf that was frozen after the graph was recorded; an error for one that was modified in place since.
     """
-    if variable._node is not None and variable._node.__class__ is not AccumulateGrad:
-        raise RuntimeError(f"leaf variable has been moved into the graph interior.{recorded(variable._node)}")
-    return variable._node is not None
+    if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
+        raise RuntimeError(
+            f"leaf variable has been moved into the graph interior.{describe_recording(variable._grad_edge)}"
+        )
+    return variable._grad_edge is not None
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
@@ -473,12 +477,12 @@ def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, rec
         elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
             variable._grad = variable.grad + grad
         elif held.__class__ is Tensor or isinstance(held, Tensor):
-            array, cell = held._array, held._count
+            array, cell = held._array, held._counter
             if not array.flags.c_contiguous:
                 check_overlap(held)
             _add_to(array, grad)
             if cell is None:
-                held._count = [1, None]
+                held._counter = [1, None]
             elif cell:
                 cell[0] += 1
         else:
@@ -560,7 +564,7 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     record = bool(recording())
     given = tuple(_as_level(each, record) for each in grads)
     if place.__class__ is AccumulateGrad:
-        _finish_leaf(place, given[0], False, record, None, True)
+        _visit_leaf(place, given[0], False, record, None, True)
         return ()
     grad = given[0] if place.single else given
     if record:
@@ -575,9 +579,9 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
     if place.lone and place.operands > 1:
         sent = place.spread(sent)
     elif len(place.edges) == 1:
-        return lifted(sent)
+        return as_tensor(sent)
     listed = place.listed or range(len(sent))
-    return lifted(sent[listed[0]]) if len(listed) == 1 else tuple([lifted(sent[index]) for index in listed])
+    return as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([as_tensor(sent[index]) for index in listed])
 
 
 Node.run = staticmethod(run_one)
@@ -586,7 +590,7 @@ Node.run = staticmethod(run_one)
 # --- Hooks ----------------------------------------------------------------------------------------------------------
 
 
-def lifted(grad: Any) -> Any:
+def as_tensor(grad: Any) -> Any:
     """A gradient as hooks and users see it: a Tensor (None where there is none)."""
     if grad is None or isinstance(grad, Tensor):
         return grad
@@ -597,13 +601,13 @@ def _as_level(value: Any, record: bool) -> Any:
     return value._array if isinstance(value, Tensor) and not record else value
 
 
-def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
+def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
     """Run the hooks of a tensor, which see its gradient as it arrives, in their order."""
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
         ordered.sort(key=lambda item: item[0] == hooks.retaining)
     for _, hook in ordered:
-        shown = lifted(grad)
+        shown = as_tensor(grad)
         if hook.__class__ is Retain:
             if shown is not None:
                 hook(shown)
@@ -615,27 +619,27 @@ def _before(hooks: Hooks, grad: Any, record: bool) -> Any:
     return grad
 
 
-def _before_node(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     for hook in list(node.hooks.before.values()):
-        shown = tuple(map(lifted, grads))
+        shown = tuple(map(as_tensor, grads))
         result = hook(shown)
         if result is not None:
             grads = _checked(hook, result, shown, record)
     return grads
 
 
-def _after(node: Any, grads: Any, grad: Any, record: bool) -> Any:
+def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
-    outputs = tuple(map(lifted, grad if isinstance(grad, (tuple, list)) else (grad,)))
+    outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
     fitted = tuple(
-        each if each is None or edge is None else fit(each, edge, node)
+        each if each is None or edge is None else validate_gradient(each, edge, node)
         for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
     )
     inputs = list(node.spread(fitted[0]) if node.lone else fitted)
     listed = node.listed or range(len(inputs))
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        shown = tuple([lifted(inputs[index]) for index in listed])
+        shown = tuple([as_tensor(inputs[index]) for index in listed])
         result = hook(shown, outputs)
         if result is not None:
             for index, each in zip(listed, _checked(hook, result, shown, record), strict=True):
@@ -674,7 +678,7 @@ def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
 
 
 def _hook_hint(hook: Any) -> str:
-    place = defined(hook)
+    place = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"
     return f" (the hook is defined{place}). {remedy}" if place else f". {remedy}"
 

@@ -5,7 +5,7 @@ context variables: one value per thread (and per asyncio task), read in 15 ns wh
 
 In inference mode nothing is recorded whatever else is switched on. So that hot paths need to read one variable only,
 "recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``. Likewise "recording
-is on, and somebody watches what is saved" is a value of its own that counts as true: ``WATCHED``. Generated callers record
+is on, and somebody watches what is saved" is a value of its own that counts as true: ``HOOKED``. Generated callers record
 by themselves only where the value is exactly True, so that a hook costs nothing where there is none.
 """
 
@@ -24,11 +24,11 @@ from ..runtime.user_frame import warn
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
-MASKED: Final = None
-WATCHED: Final = "watched"
+INFERENCE: Final = None
+HOOKED: Final = "watched"
 _grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
-_watched: ContextVar[frozenset[str]] = ContextVar("watched", default=frozenset())
+_hooked: ContextVar[frozenset[str]] = ContextVar("watched", default=frozenset())
 
 #: Whether operations are being recorded now (true or false). What hot paths call.
 recording: Final[Callable[[], Any]] = _grad.get
@@ -37,26 +37,26 @@ in_inference: Final = _inference.get
 
 #: Puts back what :func:`set_recording` returned. Not a function of Python's: at the beginning of one an interrupt may
 #: be raised, and a ``finally`` that calls one would leave the mode as it is.
-put_back: Final[Callable[[Any], Any]] = _grad.set
+restore_recording: Final[Callable[[Any], Any]] = _grad.set
 
 
 def set_recording(enabled: Any) -> Any:
-    """Record from now on, or not; returns what was, for :func:`put_back`. Never in inference mode."""
+    """Record from now on, or not; returns what was, for :func:`restore_recording`. Never in inference mode."""
     before = _grad.get()
     try:
-        _grad.set(False if enabled is False else MASKED if _inference.get() else WATCHED if _watched.get() else True)
+        _grad.set(False if enabled is False else INFERENCE if _inference.get() else HOOKED if _hooked.get() else True)
     except BaseException:  # an interrupt
         _grad.set(before)
         raise
     return before
 
 
-def set_watched(who: str, watched: bool) -> None:
+def set_hooked(who: str, watched: bool) -> None:
     """From now on let all that is recorded take the readable way, where ``who`` sees what is saved; or no longer."""
-    watchers = _watched.get() | {who} if watched else _watched.get() - {who}
-    _watched.set(watchers)
+    watchers = _hooked.get() | {who} if watched else _hooked.get() - {who}
+    _hooked.set(watchers)
     if _grad.get():
-        _grad.set(WATCHED if watchers else True)
+        _grad.set(HOOKED if watchers else True)
 
 
 def is_grad_enabled() -> bool:

@@ -107,7 +107,7 @@ def hooks_of(place: Any) -> Hooks:
         place.hooks = Hooks()
         if place.__class__ is AccumulateGrad:
             plan_for(place)
-        elif place.__class__ is Output:  # these are run when the node is, which knows none of its results
+        elif place.__class__ is OutputEdge:  # these are run when the node is, which knows none of its results
             known = place.node.__dict__.setdefault("result_hooks", {})
             place.hooks = known.setdefault(place.position, place.hooks)
     return place.hooks
@@ -149,7 +149,7 @@ class Node:
     outputs: ClassVar[int] = 1  # how many results the operation has
     single: ClassVar[bool] = True  # whether that is one
     lone: ClassVar[bool] = False  # whether it is a LoneNode
-    leaf: ClassVar[Any] = None  # only an AccumulateGrad has one
+    variable_ref: ClassVar[Any] = None  # only an AccumulateGrad has one
     takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
     operation: ClassVar[Any] = None  # the record of its operation, if the table has one; for those who explain
     listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
@@ -169,7 +169,7 @@ class Node:
 
     def place(self, position: int, value: Any) -> Any:
         """Where the gradient of a saved result arrives (see Note [Results saved by in-place operations])."""
-        return self if self.outputs == 1 else Output(self, position, value.shape, value.dtype)
+        return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
     def edge_of(self, operand: int) -> Any:
         """Where the gradient of an operand goes."""
@@ -223,7 +223,7 @@ class Node:
         return Handle(hooks_of(self).own("before"), fn)
 
 
-class LoneNode(Node):
+class SingleEdgeNode(Node):
     """A node with one edge: of the ``operands`` of the operation only number ``operand`` has a place in the graph."""
 
     __slots__ = ()
@@ -251,14 +251,14 @@ class LoneNode(Node):
         return tuple(value if index == self.operand else None for index in range(self.operands))
 
 
-class Output:
+class OutputEdge:
     """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
     edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
     single: ClassVar[bool] = False
     lone: ClassVar[bool] = False
-    leaf: ClassVar[Any] = None
+    variable_ref: ClassVar[Any] = None
 
     def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
         self.node = node
@@ -269,13 +269,13 @@ class Output:
         self.number = next_number()
 
 
-def nobody() -> None:
+def dead_ref() -> None:
     """The ``leaf`` of an :class:`AccumulateGrad` at which gradients just end (see ``views``)."""
 
 
 def _shown(edge: Any) -> tuple[Any, int]:
     """An edge as ``next_functions`` gives it."""
-    return (None, 0) if edge is None or edge.leaf is nobody else (edge.node, edge.position)
+    return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 
 
 class AccumulateGrad:
@@ -285,7 +285,7 @@ class AccumulateGrad:
     """
 
     __slots__ = (
-        "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "leaf", "number", "shape",
+        "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "number", "shape", "variable_ref",
     )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any leaf that lives has had a hook; see `plan_for`
@@ -297,7 +297,7 @@ class AccumulateGrad:
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
 
     def __init__(self, leaf: Any, array: Any, cell: list[Any] | None) -> None:
-        self.leaf: Callable[[], Any] = weakref.ref(leaf)
+        self.variable_ref: Callable[[], Any] = weakref.ref(leaf)
         self.array = array
         self.cell = cell
         self.shape: tuple[int, ...] = array.shape
@@ -305,7 +305,7 @@ class AccumulateGrad:
         self.hooks: Hooks | None = None
         self.number = next_number()
         self._notes: dict[Any, Any] | None = None
-        self.code, self.instruction = user_frame.caller(3)
+        self.code, self.instruction = user_frame.user_location(3)
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -321,7 +321,7 @@ class AccumulateGrad:
     @property
     def variable(self) -> Any:
         """The leaf."""
-        leaf = self.leaf()
+        leaf = self.variable_ref()
         return AccumulateGrad.remake(self) if leaf is None else leaf
 
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runtime.user_frame import briefly
+from ..runtime.user_frame import strips_frames
 from .dtypes import (
     COMPLEX,
     FLOATING,
@@ -34,7 +34,7 @@ _FLOAT_RANK = (float16, bfloat16, float32, float64)
 _WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
-@briefly
+@strips_frames
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype to which both can be converted, by PyTorch's rules.
 
@@ -112,7 +112,7 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
     return stronger
 
 
-@briefly
+@strips_frames
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
     _check_dtypes("can_cast", from_=from_, to=to)

@@ -12,21 +12,21 @@ from typing import Any
 import numpy
 
 #: The namespace for each type of gradient; ``dispatch/declare.py`` enters them.
-LEVEL: dict[type, Any] = {}
+RULE_NAMESPACES: dict[type, Any] = {}
 
 
 #: How large gradients are added (as by the ufunc) and copied; ``kernels/numba_dispatch.py`` puts in what uses compiled loops.
 arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
-def level_of(gradient: Any) -> Any:
+def rule_namespace_of(gradient: Any) -> Any:
     """The namespace in which the rules for a gradient of this type find their operations."""
     try:
-        return LEVEL[gradient.__class__]
+        return RULE_NAMESPACES[gradient.__class__]
     except KeyError:
         pass
     for base in type(gradient).__mro__:
-        if base in LEVEL:
-            LEVEL[type(gradient)] = LEVEL[base]
-            return LEVEL[base]
+        if base in RULE_NAMESPACES:
+            RULE_NAMESPACES[type(gradient)] = RULE_NAMESPACES[base]
+            return RULE_NAMESPACES[base]
     raise TypeError(f"a gradient can not be of type {type(gradient).__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, SupportsIndex
 
-from ..runtime.user_frame import brief
+from ..runtime.user_frame import strip_frames
 
 
 class Size(tuple[int, ...]):
@@ -27,7 +27,7 @@ class Size(tuple[int, ...]):
                 try:
                     return cls._of_others(made, position)
                 except TypeError as error:
-                    raise brief(error) or error from None
+                    raise strip_frames(error) or error from None
         return made
 
     @classmethod

@@ -3,13 +3,13 @@
 What a tensor *is* stands here; what can be computed with it is installed by ``operations/tensor_methods.py``. The fields:
 
 ``_array``  the numbers (``numpy.ndarray`` or ``cupy.ndarray``, also when 0-d)
-``_node``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
-``_cell``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
-``_count``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
+``_grad_edge``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
+``_version_counter``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
+``_counter``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
             and a list costs 50 ns), empty in inference mode
 ``_view``   the tensor that it is a view of (never itself a view), or None
-``_seen``   of a view: the version at which its place in the graph was right
-``_made``   of a view: in which mode it was made, or by what kind of operation (see ``views``)
+``_view_version``   of a view: the version at which its place in the graph was right
+``_creation_meta``   of a view: in which mode it was made, or by what kind of operation (see ``views``)
 ``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
 """
 
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from ..compat.type_names import kind_of
-from ..runtime.user_frame import brief, briefly, warn
+from ..compat.type_names import type_name
+from ..runtime.user_frame import strip_frames, strips_frames, warn
 from . import devices, dtypes, torch_function
 from .devices import device
 from .dtypes import dtype
-from .error_context import explained
+from .error_context import with_remedy
 from .grad_mode import in_inference
-from .graph import AccumulateGrad, Handle, HookList, Node, Output, hooks_of, nobody
+from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, hooks_of
 from .size import Size, size_of
 
 new = object.__new__
@@ -77,16 +77,26 @@ class Tensor:
     PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_count", "_grad", "_made", "_node", "_seen", "_view")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",
+        "_counter",
+        "_grad",
+        "_creation_meta",
+        "_grad_edge",
+        "_view_version",
+        "_view",
+    )
     __module__ = "torch"
 
     _array: Any
-    _count: list[Any] | tuple[()] | None
+    _counter: list[Any] | tuple[()] | None
     _grad: Any
-    _node: Any
+    _grad_edge: Any
     _view: Tensor | None
-    _seen: int
-    _made: int
+    _view_version: int
+    _creation_meta: int
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by operations/creation/factory.py
     _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
 
@@ -114,13 +124,13 @@ class Tensor:
         def __bool__(self) -> bool: ...
         def __iter__(self) -> Any: ...
 
-    @briefly
+    @strips_frames
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         return Tensor._construct(cls, *args, **kwargs)
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        torch_function.announce(cls)
+        torch_function.register_class(cls)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -130,7 +140,7 @@ class Tensor:
         """
         if not all(issubclass(cls, each) for each in types):
             return NotImplemented
-        result = torch_function.unasked(func, args, kwargs or {})
+        result = torch_function.call_without_overrides(func, args, kwargs or {})
         plain = cls is Tensor or (func.__class__ is not FunctionType and func in Tensor._unwrapped())
         return result if plain else _instances(result, cls)
 
@@ -145,15 +155,15 @@ class Tensor:
         return leaf_of(cls, data, require_grad)
 
     @property
-    def _cell(self) -> list[Any] | None:
-        count = self._count
+    def _version_counter(self) -> list[Any] | None:
+        count = self._counter
         if count is None:
-            count = self._count = [0, None]
+            count = self._counter = [0, None]
         return count or None
 
-    @_cell.setter
-    def _cell(self, cell: list[Any] | None) -> None:
-        self._count = () if cell is None else cell
+    @_version_counter.setter
+    def _version_counter(self, cell: list[Any] | None) -> None:
+        self._counter = () if cell is None else cell
 
     # -- shape and memory
 
@@ -169,9 +179,9 @@ class Tensor:
         try:
             return self._array.shape[dimension(dim, self._array.ndim)]
         except TypeError:
-            raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {kind_of(dim)}") from None
+            raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {type_name(dim)}") from None
         except IndexError as error:
-            raise brief(error) or error from None
+            raise strip_frames(error) or error from None
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
@@ -179,7 +189,7 @@ class Tensor:
         try:
             return strides if dim is None else strides[dimension(dim, len(strides))]
         except IndexError as error:
-            raise brief(error) or error from None
+            raise strip_frames(error) or error from None
 
     def storage_offset(self) -> int:
         """Where in its memory the tensor begins, in elements."""
@@ -274,9 +284,9 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether what is done with this tensor is recorded, so that gradients can be computed."""
-        if self._node is not None or self._view is None:
-            return self._node is not None
-        return self._view._node is not None and self._array.dtype.kind in "fcV"
+        if self._grad_edge is not None or self._view is None:
+            return self._grad_edge is not None
+        return self._view._grad_edge is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
@@ -284,10 +294,10 @@ class Tensor:
             raise RuntimeError("requires_grad must be a bool")
         if not _without_node(self):
             text = "you can only change requires_grad flags of leaf variables." + (value is False) * DETACHED
-            raise RuntimeError(explained(text, "detach() it", self._node))
+            raise RuntimeError(with_remedy(text, "detach() it", self._grad_edge))
         if value and self.dtype.category < dtypes.FLOATING:
             text = "only Tensors of floating point and complex dtype can require gradients"
-            raise RuntimeError(explained(text, "convert it, as by .float()"))
+            raise RuntimeError(with_remedy(text, "convert it, as by .float()"))
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
@@ -298,38 +308,38 @@ class Tensor:
         if requires_grad.__class__ is not bool:
             kind = type(requires_grad).__name__
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
-        unrecorded = self._node.__class__ is AccumulateGrad and self._node.leaf is nobody
+        unrecorded = self._grad_edge.__class__ is AccumulateGrad and self._grad_edge.variable_ref is dead_ref
         if requires_grad == self.requires_grad and not unrecorded:
             return self
         if not requires_grad:
             if not _without_node(self):
                 text = "you can only change requires_grad flags of leaf variables." + DETACHED
-                raise RuntimeError(explained(text, "detach() it", self._node))
+                raise RuntimeError(with_remedy(text, "detach() it", self._grad_edge))
             _freeze(self)
             return self
         if self.dtype.category < dtypes.FLOATING:
             text = f"only Tensors of floating point dtype can require gradients. This one is of {self.dtype}"
-            raise RuntimeError(explained(text, "convert it, as by .float()"))
-        if self._cell is None and not in_inference():
-            raise RuntimeError(explained(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
-        self._node = _frozen.pop(id(self), None)
-        if self._node is None:
-            self._node = AccumulateGrad(self, self._array, self._cell)
+            raise RuntimeError(with_remedy(text, "convert it, as by .float()"))
+        if self._version_counter is None and not in_inference():
+            raise RuntimeError(with_remedy(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
+        self._grad_edge = _frozen.pop(id(self), None)
+        if self._grad_edge is None:
+            self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
         else:
-            self._node.cell = self._cell
+            self._grad_edge.cell = self._version_counter
             self._renew_leaf()
         return self
 
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was not computed by a recorded operation."""
-        node = self._node if self._view is None else Tensor._current(self, True)
+        node = self._grad_edge if self._view is None else Tensor._current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph's node that computed this tensor; None for a leaf."""
-        node = self._node if self._view is None else Tensor._current(self, True)
+        node = self._grad_edge if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node
@@ -337,7 +347,7 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which result of its node this tensor is."""
-        return 0 if self._node is None else self._node.position
+        return 0 if self._grad_edge is None else self._grad_edge.position
 
     @property
     def grad(self) -> Tensor | None:
@@ -357,7 +367,7 @@ class Tensor:
             if value is not None:
                 self._check_grad(value)
         except Exception as error:
-            raise brief(error) or error from None
+            raise strip_frames(error) or error from None
         self._grad = value
 
     @grad.deleter
@@ -376,7 +386,7 @@ class Tensor:
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
                 "downstream systems that assume they match."
-                + explained("", f"convert the gradient to {self.dtype}", self._node, "The tensor is")
+                + with_remedy("", f"convert the gradient to {self.dtype}", self._grad_edge, "The tensor is")
             )
         if value.device.type != self.device.type:
             raise RuntimeError(
@@ -387,13 +397,13 @@ class Tensor:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor of size "
                 f"'{list(self._array.shape)}'. Please ensure that the gradient and the tensor are the same size."
-                + explained("", "give a gradient of the tensor's shape", self._node, "The tensor is")
+                + with_remedy("", "give a gradient of the tensor's shape", self._grad_edge, "The tensor is")
             )
 
     @property
     def retains_grad(self) -> bool:
         """Whether a computed tensor keeps its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
-        node = self._node
+        node = self._grad_edge
         return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None
 
     def retain_grad(self) -> None:
@@ -403,7 +413,7 @@ class Tensor:
         before it have made of the gradient (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
         """
         if not self.requires_grad:
-            raise RuntimeError(explained("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
+            raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))
@@ -423,35 +433,35 @@ class Tensor:
         tensor([2., 4.])
         """
         if not self.requires_grad:
-            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
-        node = self._node if self._view is None else Tensor._current(self)
+            raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
+        node = self._grad_edge if self._view is None else Tensor._current(self)
         # A view that nothing recorded gets no gradient, and its hooks are never called.
-        hooks = HookList() if node.leaf is nobody else hooks_of(node).tensor
+        hooks = HookList() if node.variable_ref is dead_ref else hooks_of(node).tensor
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
         if not self.requires_grad:
-            raise RuntimeError(explained("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
+            raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
             text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
-            raise RuntimeError(explained(text, "use register_hook, or retain_grad()", self._node))
-        return Handle(hooks_of(self._node).own("accumulated"), hook)
+            raise RuntimeError(with_remedy(text, "use register_hook, or retain_grad()", self._grad_edge))
+        return Handle(hooks_of(self._grad_edge).own("accumulated"), hook)
 
     @property
     def data(self) -> Tensor:
         """The same numbers in the same memory, outside the graph, with a version of their own."""
         out = wrap(self._array)
-        out._cell = None if self._cell is None else [0, None]
+        out._version_counter = None if self._version_counter is None else [0, None]
         return out
 
     @data.setter
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {_short(value)}")
-        if self._node is not None and value.dtype.category < dtypes.FLOATING:
+        if self._grad_edge is not None and value.dtype.category < dtypes.FLOATING:
             text = "data set to a tensor that requires gradients must be floating point or complex dtype"
-            raise RuntimeError(explained(text, "convert it, as by .float()", self._node, "The tensor is"))
+            raise RuntimeError(with_remedy(text, "convert it, as by .float()", self._grad_edge, "The tensor is"))
         self._array = value._array
         self._renew_leaf()
 
@@ -461,33 +471,33 @@ class Tensor:
 
     def _renew_leaf(self) -> None:
         """Let the end of the graph at this leaf know the leaf's array after a change; graphs of old keep the old end."""
-        end = self._node
+        end = self._grad_edge
         if end.__class__ is AccumulateGrad:
             if end.shape == self._array.shape and end.dtype == self._array.dtype:
                 end.array = self._array
             else:
-                self._node = AccumulateGrad(self, self._array, self._cell)
-                self._node.hooks = end.hooks
+                self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
+                self._grad_edge.hooks = end.hooks
 
     def detach(self) -> Tensor:
         """The same numbers in the same memory, outside the graph."""
         out = wrap(self._array)
-        out._cell = self._cell
+        out._version_counter = self._version_counter
         return out
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
         if self._view is not None:
-            raise RuntimeError(explained(DETACH_VIEW, "use detach()", self._node))
+            raise RuntimeError(with_remedy(DETACH_VIEW, "use detach()", self._grad_edge))
         _freeze(self)
         return self
 
     @property
     def _version(self) -> int:
         """How often the memory has been modified in place."""
-        if self._cell is None:
+        if self._version_counter is None:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self._cell[0]
+        return self._version_counter[0]
 
     @property
     def _base(self) -> Tensor | None:
@@ -499,7 +509,7 @@ class Tensor:
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in :class:`inference_mode`."""
-        return self._cell is None
+        return self._version_counter is None
 
     def __hash__(self) -> int:
         return id(self)
@@ -509,19 +519,19 @@ def wrap(array: Any) -> Tensor:
     """A Tensor of ``array`` that is on its own: not recorded, not a view."""
     out: Tensor = new(Tensor)
     out._array = array
-    out._node = None
-    out._count = () if in_inference() else None
+    out._grad_edge = None
+    out._counter = () if in_inference() else None
     out._view = None
     out._grad = None
     return out
 
 
-def at_place(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
+def at_edge(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
     """A Tensor of ``array`` whose gradient arrives at ``place``: a saved value put back into the graph."""
     out: Tensor = new(Tensor)
     out._array = array
-    out._node = place
-    out._cell = cell
+    out._grad_edge = place
+    out._version_counter = cell
     out._view = None
     out._grad = None
     return out
@@ -534,8 +544,8 @@ def graded_leaf(array: Any) -> Tensor:
     out = wrap(array)
     if in_inference():
         return out.requires_grad_()
-    cell = out._count = [0, None]
-    out._node = AccumulateGrad(out, array, cell)
+    cell = out._counter = [0, None]
+    out._grad_edge = AccumulateGrad(out, array, cell)
     return out
 
 
@@ -546,11 +556,11 @@ _frozen: dict[int, AccumulateGrad] = {}
 
 def _freeze(x: Tensor) -> None:
     """Take ``x`` out of the graph; the end of the graph at a leaf is kept as long as the leaf lives."""
-    node, key = x._node, id(x)
-    if node.__class__ is AccumulateGrad and node.leaf is not nobody:
-        node.leaf = weakref.ref(x, lambda _: _frozen.pop(key, None))
+    node, key = x._grad_edge, id(x)
+    if node.__class__ is AccumulateGrad and node.variable_ref is not dead_ref:
+        node.variable_ref = weakref.ref(x, lambda _: _frozen.pop(key, None))
         _frozen[key] = node
-    x._node = None
+    x._grad_edge = None
 
 
 def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
@@ -561,11 +571,17 @@ def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_
     if requires_grad and data._array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     made: Any = new(cls)
-    made._array, made._cell, made._node, made._view, made._grad = data._array, data._cell, None, None, None
+    made._array, made._version_counter, made._grad_edge, made._view, made._grad = (
+        data._array,
+        data._version_counter,
+        None,
+        None,
+        None,
+    )
     if requires_grad:
-        if made._cell is None and not in_inference():
+        if made._version_counter is None and not in_inference():
             raise RuntimeError(LEAF_OF_INFERENCE)
-        made._node = AccumulateGrad(made, made._array, made._cell)
+        made._grad_edge = AccumulateGrad(made, made._array, made._version_counter)
     return made
 
 
@@ -580,8 +596,8 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
     """A new Tensor in the place of a leaf that is gone."""
-    out = at_place(accumulate.array, accumulate.cell, accumulate)
-    accumulate.leaf = weakref.ref(out)
+    out = at_edge(accumulate.array, accumulate.cell, accumulate)
+    accumulate.variable_ref = weakref.ref(out)
     return out
 
 
@@ -608,7 +624,7 @@ class Retain:
 
 def _without_node(x: Tensor) -> bool:
     """Whether no node is known to have computed ``x``; unlike ``is_leaf`` this does not remake a stale view's place."""
-    return x._node is None or x._node.__class__ is AccumulateGrad
+    return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 
 
 # -- arrays and their memory
@@ -695,4 +711,4 @@ DETACH_VIEW = (
     "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py "
     "as the solution."
 )
-__all__ = ["Output", "Tensor", "at_place", "wrap"]
+__all__ = ["OutputEdge", "Tensor", "at_edge", "wrap"]

@@ -16,7 +16,7 @@ from ..compat.missing_names import ON_LOAD
 from ..runtime.user_frame import warn
 
 #: How much is switched off: nothing, asking classes, or asking modes too.
-ALL, MODES, NOBODY = range(3)
+ALL, MODES, NONE = range(3)
 #: What is switched off, and the modes entered, the innermost last.
 _state: ContextVar[tuple[int, tuple[Any, ...]]] = ContextVar("overrides", default=(ALL, ()))
 state = _state.get
@@ -24,7 +24,7 @@ state = _state.get
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The ``__torch_function__`` of a class that is never asked: calls ``func``."""
-    with switched(MODES):
+    with disabled_overrides(MODES):
         return func(*args, **(kwargs or {}))
 
 
@@ -36,12 +36,12 @@ disabled.__module__ = "torch._C"
 _NEVER = frozenset({int, float, bool, complex, str, bytes, slice, type(None), type(Ellipsis), type})
 
 
-def asks(kind: type) -> bool:
+def has_torch_function(kind: type) -> bool:
     """Whether values of a class are to be asked."""
     return kind not in _NEVER and getattr(kind, "__torch_function__", disabled) is not disabled
 
 
-def overriding(values: Iterable[Any], ordinary: type | None) -> list[Any]:
+def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
     """Of each class that is to be asked the first value, of subclasses before what they derive from.
 
     Looked for among ``values``, and the elements of lists and tuples among them; ``ordinary``: a class not to be asked.
@@ -53,7 +53,7 @@ def overriding(values: Iterable[Any], ordinary: type | None) -> list[Any]:
             continue
         if kind is tuple or kind is list:
             for one in each:
-                if one.__class__ is not ordinary and asks(one.__class__):
+                if one.__class__ is not ordinary and has_torch_function(one.__class__):
                     _enter(one, found)
         elif getattr(kind, "__torch_function__", disabled) is not disabled:
             _enter(each, found)
@@ -74,7 +74,9 @@ def _enter(value: Any, found: list[Any]) -> None:
 PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, please define it as a classmethod."
 
 
-def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool) -> Any:
+def call_override(
+    func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool
+) -> Any:
     """What the innermost mode or else the first of ``found`` says that ``func`` gives; NotImplemented hands on.
 
     ``shown``: the function's name in errors; ``python``: whether it is one of PyTorch's functions written in Python, which
@@ -83,7 +85,7 @@ def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs:
     level, modes = _state.get()
     given = (func, types, args, kwargs) if python or kwargs else (func, types, args)
     mode = None
-    if modes and level < NOBODY:
+    if modes and level < NONE:
         mode = modes[-1]
         token = _state.set((level, modes[:-1]))
         try:
@@ -115,7 +117,7 @@ def ask(func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs:
 
 
 @contextmanager
-def switched(level: int) -> Iterator[None]:
+def disabled_overrides(level: int) -> Iterator[None]:
     """Switch off in this block what ``level`` says."""
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
@@ -125,7 +127,7 @@ def switched(level: int) -> Iterator[None]:
         _state.reset(token)
 
 
-def unasked(func: Any, args: Any, kwargs: Any) -> Any:
+def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
     """What ``func`` gives while classes are not asked."""
     level, modes = _state.get()
     token = _state.set((max(level, MODES), modes))
@@ -155,10 +157,10 @@ OFTEN = 10
 _counting = threading.Lock()
 
 
-def announce(kind: type) -> bool:
+def register_class(kind: type) -> bool:
     """Let functions look for overrides from now on if values of class ``kind`` are to be asked; whether they are."""
     global _announced
-    if not asks(kind):
+    if not has_torch_function(kind):
         return False
     with _counting:
         _announced += 1
@@ -167,7 +169,7 @@ def announce(kind: type) -> bool:
     return True
 
 
-def forget() -> None:
+def forget_classes() -> None:
     """Take all classes announced so far for gone, for which functions then look no longer."""
     global _announced, _left
     with _counting:
@@ -176,13 +178,13 @@ def forget() -> None:
             watch.rest()
 
 
-def notice(values: Iterable[Any], ordinary: type) -> bool:
-    """:func:`announce` for values that an operation could not take; whether there was one to be asked."""
-    found = overriding(values, ordinary) if _state.get()[0] == ALL else []
-    return bool(found) and all(announce(each.__class__) for each in found)
+def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
+    """:func:`register_class` for values that an operation could not take; whether there was one to be asked."""
+    found = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
+    return bool(found) and all(register_class(each.__class__) for each in found)
 
 
-def enter(mode: Any) -> None:
+def enter_mode(mode: Any) -> None:
     """Ask ``mode`` first from now on."""
     global _entered
     with _counting:
@@ -192,7 +194,7 @@ def enter(mode: Any) -> None:
     _state.set((level, (*modes, mode)))
 
 
-def leave(rest: bool = False) -> None:
+def leave_mode(rest: bool = False) -> None:
     """Forget the innermost mode. ``rest``: if it was the last, functions get their code back however often that was."""
     global _entered, _left
     level, modes = _state.get()

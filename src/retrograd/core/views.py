@@ -29,10 +29,10 @@ from typing import Any
 from ..runtime import user_frame
 from . import anomaly_mode
 from .dtypes import of, scalar_name
-from .error_context import explained, made
-from .grad_mode import in_inference, put_back, recording, set_recording
-from .graph import AccumulateGrad, Node, next_number, nobody
-from .rule_namespace import LEVEL, level_of
+from .error_context import describe_origin, with_remedy
+from .grad_mode import in_inference, recording, restore_recording, set_recording
+from .graph import AccumulateGrad, Node, dead_ref, next_number
+from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from .saved_tensor_hooks import before_writing
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
@@ -40,7 +40,7 @@ from .tensor import Tensor, address, element_strides, memory_of, share_memory
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
-class Geometry:
+class StridedLayout:
     """Shape, strides and offset of an array in its memory, in elements: enough to find its elements again."""
 
     __slots__ = ("offset", "shape", "strides")
@@ -49,39 +49,39 @@ class Geometry:
         self.shape, self.strides, self.offset = shape, strides, offset
 
 
-def geometry(array: Any, origin: Any) -> Geometry:
+def strided_layout(array: Any, origin: Any) -> StridedLayout:
     """The geometry of ``array``, its offset counted from the start of the memory of ``origin``."""
     owner = memory_of(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
-    return Geometry(array.shape, element_strides(array), offset)
+    return StridedLayout(array.shape, element_strides(array), offset)
 
 
-def current(x: Tensor, asked: bool = False) -> Any:
+def current_edge(x: Tensor, asked: bool = False) -> Any:
     """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view.
 
     Where nothing is being recorded, a view that can not be remade is read all the same, unless its place is ``asked``
     for by the user.
     """
-    base, node, cell = x._view, x._node, x._count
-    if base is None or (node is None and base._node is None) or not cell:
+    base, node, cell = x._view, x._grad_edge, x._counter
+    if base is None or (node is None and base._grad_edge is None) or not cell:
         return node
-    if x._seen == cell[0]:
-        return node if node is not None or base._node is None else _unrecorded(x)
+    if x._view_version == cell[0]:
+        return node if node is not None or base._grad_edge is None else _unrecorded(x)
     if node is None or node.__class__ is AccumulateGrad:
-        if base._node is None:
+        if base._grad_edge is None:
             return node
-        if x._made in (NO_GRAD, INFERENCE) and not (asked or recording()):
+        if x._creation_meta in (NO_GRAD, INFERENCE) and not (asked or recording()):
             return _unrecorded(x)
     elif not (asked or recording()):
         return node
     _refuse_view(x, "its base or another view of its base has been")
-    x._node = _as_strided_node(x._array, base)
-    x._seen = cell[0]
+    x._grad_edge = _as_strided_node(x._array, base)
+    x._view_version = cell[0]
     _carry_retaining(x, node)
-    return x._node
+    return x._grad_edge
 
 
-Tensor._current = staticmethod(current)
+Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
@@ -89,37 +89,39 @@ def _unrecorded(x: Tensor) -> Any:
 
     It was made without recording, or its base was made to require gradients later.
     """
-    if x._node is None and x._array.dtype.kind in "fcV":
-        x._node = AccumulateGrad(x, x._array, x._cell)
-        x._node.leaf = nobody
-    return x._node
+    if x._grad_edge is None and x._array.dtype.kind in "fcV":
+        x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
+        x._grad_edge.variable_ref = dead_ref
+    return x._grad_edge
 
 
-def _as_strided_node(array: Any, base: Tensor, whole: Geometry | None = None, part: Geometry | None = None) -> Node:
+def _as_strided_node(
+    array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
+) -> Node:
     """The node of a stale view ``array`` of ``base``; their geometry is measured if it is not given."""
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # A view of the parts of complex numbers: through the tensor that shows them all.
         before = set_recording(True)
         try:
-            base = LEVEL[Tensor].view_as_real(base)
+            base = RULE_NAMESPACES[Tensor].view_as_real(base)
         finally:
-            put_back(before)
+            restore_recording(before)
     node = AsStridedView()
-    node.edges = (base._node,)  # None where the base has been taken out of its graph
+    node.edges = (base._grad_edge,)  # None where the base has been taken out of its graph
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
-    node.code, node.instruction = user_frame.caller()
-    node.whole = geometry(base._array, base._array) if whole is None else whole
+    node.code, node.instruction = user_frame.user_location()
+    node.whole = strided_layout(base._array, base._array) if whole is None else whole
     node.part = _part(array, base._array) if part is None else part
     return node
 
 
-def _part(array: Any, base: Any) -> Geometry:
+def _part(array: Any, base: Any) -> StridedLayout:
     """The geometry of a view; of complex numbers that show real ones, as pairs of these."""
-    found = geometry(array, base)
+    found = strided_layout(array, base)
     if array.dtype.kind != "c" or base.dtype.kind == "c":
         return found
-    return Geometry((*found.shape, 2), (*(2 * step for step in found.strides), 1), 2 * found.offset)
+    return StridedLayout((*found.shape, 2), (*(2 * step for step in found.strides), 1), 2 * found.offset)
 
 
 class AsStridedView(Node):
@@ -127,11 +129,11 @@ class AsStridedView(Node):
 
     __slots__ = ("part", "whole")
     __module__ = "builtins"
-    part: Geometry
-    whole: Geometry
+    part: StridedLayout
+    whole: StridedLayout
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        level = level_of(grad)
+        level = rule_namespace_of(grad)
         if len(self.part.shape) > grad.ndim:
             grad = level.view_as_real(grad)
         return level.strided_add(grad, self.whole, self.part)
@@ -150,8 +152,8 @@ class CopySlices(Node):
     inner: Node
     pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
     joined: bool  # the other way round: the view shows pairs as complex numbers
-    part: Geometry
-    whole: Geometry
+    part: StridedLayout
+    whole: StridedLayout
 
     def name(self) -> str:
         """``torch::autograd::CopySlices``, as PyTorch calls it."""
@@ -164,7 +166,7 @@ class CopySlices(Node):
         return self._through(self.inner.vjp_recorded, grad, edges, keep)
 
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        level = level_of(grad)
+        level = rule_namespace_of(grad)
         if self.pairs:
             grad = level.view_as_real(grad)
         part = level.strided_read(grad, self.whole, self.part)
@@ -194,13 +196,13 @@ def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: A
 
 
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
-    """Refuse to modify ``x`` where PyTorch does. ``recorded``: whether any operand requires gradients.
+    """Refuse to modify ``x`` where PyTorch does. ``describe_recording``: whether any operand requires gradients.
 
     ``overlap``: whether several elements may lie at one place of memory.
     """
     for tell in before_writing:
         tell(x)
-    if x._cell is None and not in_inference():
+    if x._version_counter is None and not in_inference():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
@@ -213,19 +215,19 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     base = x._view
     if base is not None and recorded:
         _refuse_view(x, "is being")
-        if x.requires_grad and (base._node is None or base._node.__class__ is AccumulateGrad):
+        if x.requires_grad and (base._grad_edge is None or base._grad_edge.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _place_hint(base)
             )
-    if recorded and x._node.__class__ is AccumulateGrad:
+    if recorded and x._grad_edge.__class__ is AccumulateGrad:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation." + _place_hint(x)
         )
 
 
 def _place_hint(leaf: Tensor) -> str:
-    shown, how = user_frame.describe(*user_frame.caller()), made(leaf._node)
+    shown, how = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
     return f" (at {shown}; it is {how}). Remedy: update it under torch.no_grad(), or work on a clone." if shown else ""
 
 
@@ -300,39 +302,41 @@ _OF_A_FUNCTION = (
 
 def _refuse_view(x: Tensor, what: str) -> None:
     """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
-    if x._made == DEFAULT:
+    if x._creation_meta == DEFAULT:
         return
-    node = x._node
+    node = x._grad_edge
     if node is not None and node.__class__ is not AccumulateGrad:
         shown = f"Output {node.position} of {bare_name(node.node)} is a view"
     else:
         shown = "A view"
-    if x._made in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
+    if x._creation_meta in (MULTI_OUTPUT, CUSTOM) and shown != "A view":
         text = f"{shown} and {what} modified inplace."
     else:
         mode, where_to = (
-            ("inference", "in normal mode") if x._made == INFERENCE else ("no_grad", "with grad mode enabled")
+            ("inference", "in normal mode") if x._creation_meta == INFERENCE else ("no_grad", "with grad mode enabled")
         )
         came = "was created" if shown == "A view" else "of a view which was created"
         text = f"{shown} {came} in {mode} mode and {what} modified inplace {where_to}."
-    if x._made == MULTI_OUTPUT:
+    if x._creation_meta == MULTI_OUTPUT:
         text += _ONE_OF_MANY
-    elif x._made == CUSTOM:
+    elif x._creation_meta == CUSTOM:
         text += _OF_A_FUNCTION
     else:
-        text += _FORBIDDEN.format(mode="no_grad" if x._made == NO_GRAD else "inference_mode")
-    how, base = made(node), made(None if x._view is None else x._view._node)
+        text += _FORBIDDEN.format(mode="no_grad" if x._creation_meta == NO_GRAD else "inference_mode")
+    how, base = describe_origin(node), describe_origin(None if x._view is None else x._view._grad_edge)
     text += f" The view is {how}." if how else f" Its base is {base}." if base else ""
-    changed = user_frame.describe(*x._cell[1]) if x._cell is not None and x._cell[1] else ""
+    changed = (
+        user_frame.describe(*x._version_counter[1]) if x._version_counter is not None and x._version_counter[1] else ""
+    )
     text += f" The memory was modified last at {changed}." if changed and "is being" not in what else ""
-    raise RuntimeError(explained(text, "modify a clone, or write the operation out of place"))
+    raise RuntimeError(with_remedy(text, "modify a clone, or write the operation out of place"))
 
 
-def bump(x: Tensor) -> None:
+def bump_version(x: Tensor) -> None:
     """Count a modification of the memory of ``x``, and remember the line of the user's program that made it."""
-    cell = x._count
+    cell = x._counter
     if cell is None:
-        cell = x._count = [0, None]
+        cell = x._counter = [0, None]
     if cell:
         cell[0] += 1
         frame: Any = sys._getframe(2)
@@ -341,36 +345,36 @@ def bump(x: Tensor) -> None:
         cell[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
-def rebase(x: Tensor, node: Node) -> None:
+def rebase_history(x: Tensor, node: Node) -> None:
     """Make ``node``, whose first edge is the place of ``x`` before, the place of ``x`` after an in-place operation."""
-    before, base = x._node, x._view
+    before, base = x._grad_edge, x._view
     if base is None:
-        x._node = node
+        x._grad_edge = node
     else:
         copy = CopySlices()
-        copy.edges = (base._node, *node.edges[1:])
+        copy.edges = (base._grad_edge, *node.edges[1:])
         copy.number = next_number()
         copy.shape, copy.dtype, copy.hooks = base._array.shape, base._array.dtype, None
         copy.code, copy.instruction = node.code, node.instruction
         copy.inner, copy.listed = node, node.listed
         copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
-        shown = LEVEL[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
+        shown = RULE_NAMESPACES[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
         copy.joined = base._array.dtype.kind == "f" and x._array.dtype.kind == "c"
-        copy.whole, copy.part = geometry(shown, base._array), _part(x._array, base._array)
-        base._node, held = copy, base._node
+        copy.whole, copy.part = strided_layout(shown, base._array), _part(x._array, base._array)
+        base._grad_edge, held = copy, base._grad_edge
         _carry_retaining(base, held)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
         node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
         known = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
-        x._node = _as_strided_node(x._array, base, *known)
-        x._seen = x._cell[0] if x._cell is not None else 0
+        x._grad_edge = _as_strided_node(x._array, base, *known)
+        x._view_version = x._version_counter[0] if x._version_counter is not None else 0
     _carry_retaining(x, before)
 
 
 def _carry_retaining(x: Tensor, before: Any) -> None:
     """Retain the gradient of ``x`` at its present place if it was retained at the place that it had before."""
     hooks = getattr(before, "hooks", None)
-    if hooks is not None and hooks.retaining is not None and x._node is not None:
+    if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
         hooks.tensor.pop(hooks.retaining, None)
         hooks.retaining = None
         x.retain_grad()
@@ -380,27 +384,27 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     """A Tensor of ``array``, which lies in the memory of ``x``; its place in the graph is for the caller to set."""
     out: Tensor = object.__new__(Tensor)
     out._array = array
-    out._node = out._grad = None
-    cell = out._cell = x._cell
+    out._grad_edge = out._grad = None
+    cell = out._version_counter = x._version_counter
     base = x._view
     if cell is None:
         out._view = None
         return out
     if made is not None:
-        out._made = made
+        out._creation_meta = made
     elif not recording():
-        out._made = _mode_now()
+        out._creation_meta = _mode_now()
     else:
-        out._made = DEFAULT if base is None else x._made
+        out._creation_meta = DEFAULT if base is None else x._creation_meta
     out._view = x if base is None else base
-    out._seen = cell[0]
+    out._view_version = cell[0]
     return out
 
 
 def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
     """The results of an operation that gives several views of ``x``."""
     made = MULTI_OUTPUT if recording() else _mode_now()
-    cell, base = x._cell, x._view
+    cell, base = x._version_counter, x._view
     if base is None:
         base = x
     if cell is None:
@@ -408,8 +412,8 @@ def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
     outs = []
     for array in arrays:  # as view_of, written out: a call costs more than the stores
         out: Tensor = object.__new__(Tensor)
-        out._array, out._count, out._view, out._made, out._seen = array, cell, base, made, cell[0]
-        out._node = out._grad = None
+        out._array, out._counter, out._view, out._creation_meta, out._view_version = array, cell, base, made, cell[0]
+        out._grad_edge = out._grad = None
         outs.append(out)
     return tuple(outs)
 
@@ -421,7 +425,7 @@ def _mode_now() -> int:
 # --- Errors about saved values --------------------------------------------------------------------------------------
 
 
-def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
+def modified_inplace_error(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
     """The error for a saved value that was modified since: torch's words, then the user's lines."""
     kind = type_string(array)
     origin = ""
@@ -450,7 +454,7 @@ def stale(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> 
     return RuntimeError(text + (". Remedy: modify a clone, or write the operation out of place." if changed else ""))
 
 
-def freed(node: Node) -> RuntimeError:
+def freed_error(node: Node) -> RuntimeError:
     """The error for a node whose saved values are gone: torch's words, then where the operation was recorded."""
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -462,7 +466,7 @@ def freed(node: Node) -> RuntimeError:
     if saved:
         text += f" The values are those of {bare_name(node)} at {saved}"
     return RuntimeError(
-        explained(text, "pass retain_graph=True to the backward pass before, or compute the graph anew")
+        with_remedy(text, "pass retain_graph=True to the backward pass before, or compute the graph anew")
     )
 
 
@@ -477,4 +481,13 @@ def type_string(array: Any) -> str:
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 
-__all__ = ["LEVEL", "bump", "check_in_place", "current", "rebase", "type_string", "view_of", "views_of"]
+__all__ = [
+    "RULE_NAMESPACES",
+    "bump_version",
+    "check_in_place",
+    "current_edge",
+    "rebase_history",
+    "type_string",
+    "view_of",
+    "views_of",
+]

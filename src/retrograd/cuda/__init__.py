@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing_names import absent
+from ..compat.missing_names import module_getattr
 from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
 from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES
@@ -157,4 +157,4 @@ __all__ = [
     "has_half", "has_magma", "init", "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported",
     "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
 ]  # fmt: skip
-__getattr__ = absent(__name__, {"amp": "amp"})
+__getattr__ = module_getattr(__name__, {"amp": "amp"})

@@ -16,14 +16,14 @@ from functools import partial
 from types import FrameType, FunctionType
 from typing import Any
 
-from ..compat.type_names import kind_of
+from ..compat.type_names import type_name
 from ..core import torch_function
 from ..core.grad_mode import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
 from ..runtime import user_frame
 from . import signatures
 from .introspection import ShownAsParsed
-from .node_classes import PASSED_OVER, compiled, unwritten
+from .node_classes import PASSED_OVER, compile_source, lazy_function
 from .op import MISSING
 from .out_argument import into
 from .promotion import SCALARS, annotated_numbers, broadcast_error, plain_number
@@ -33,8 +33,8 @@ from .torch_function_overrides import Overridable, overridable
 FRESH = (
     "_made = _new(_Tensor)",
     "_made._array = _array",
-    "_made._view = _made._grad = _made._node = None",
-    "_made._count = () if _in_inference() else None",
+    "_made._view = _made._grad = _made._grad_edge = None",
+    "_made._counter = () if _in_inference() else None",
 )
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
@@ -93,7 +93,7 @@ def noticed(
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
     """The call again if an argument's class has a ``__torch_function__``, of which nobody had heard; else None."""
-    if not torch_function.notice((*values.values(), *rest, *named.values()), Tensor):
+    if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
     found = overridable(space, name)
     return None if found is None else partial(found.look, *_as_given(values, rest, named, defaults, depth + 1))
@@ -114,7 +114,7 @@ def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | N
     if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
         for position, (key, value) in enumerate(given.items()):
             if value is error.obj:
-                place = f"'{key}' (position {position + 1}) must be Tensor, not {kind_of(value)}"
+                place = f"'{key}' (position {position + 1}) must be Tensor, not {type_name(value)}"
                 return TypeError(f"{name}(): argument {place}")
     if isinstance(error, ValueError) and "broadcast" in str(error):
         return broadcast_error([each for each in given.values() if isinstance(each, Tensor)])
@@ -125,7 +125,7 @@ def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | N
 
 
 #: What only a Tensor has.
-INSIDE = ("_array", "_node", "_view", "dtype", "requires_grad")
+INSIDE = ("_array", "_grad_edge", "_view", "dtype", "requires_grad")
 
 
 def _full_name(space: str, name: str) -> str:
@@ -147,10 +147,12 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
     if all(isinstance(each, Tensor) for each in listed):
         return None
     if name.startswith("atleast") and len(listed) == 1 and listed is args:
-        return f"{name}() received an invalid combination of arguments - got ({kind_of(args[0])}), but expected one of:"
+        return (
+            f"{name}() received an invalid combination of arguments - got ({type_name(args[0])}), but expected one of:"
+        )
     for index, each in enumerate(listed):
         if not isinstance(each, Tensor):
-            kind = kind_of(each)
+            kind = type_name(each)
             return f"expected Tensor as element {index} in argument {start}, but got {kind}"
     return None
 
@@ -232,7 +234,7 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
 
 def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
     """``target`` as the public function ``name``; its code is written when it is first called."""
-    made = unwritten(name, _write, {"target": target, "space": space, "name": name})
+    made = lazy_function(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     if loose and not hasattr(target, "__wrapped__"):
@@ -254,7 +256,7 @@ def _write(function: FunctionType) -> None:
     # A method does not know of out=, so that even None is one too many.
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.brief, _vet=vet, _MISSING=MISSING, _defaults=passed,
+        _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
         _SCALARS=SCALARS, _plain=plain_number,
@@ -285,10 +287,10 @@ def _write(function: FunctionType) -> None:
         "        if _again is None:",
         f"            _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
         " or _brief(_error)",
-        *("            " + each for each in user_frame.RAISE),
+        *("            " + each for each in user_frame.RERAISE),
         "    return _again()",  # out of the handler, so that errors are raised without this one
     ]
-    made = compiled(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
+    made = compile_source(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
     function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
 

@@ -31,7 +31,7 @@ from . import argument_errors, generic_path
 from .fast_path import specialise
 from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, Front
 from .introspection import Shown
-from .node_classes import unwritten
+from .node_classes import lazy_function
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
 
@@ -65,8 +65,8 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
-    inline: tuple[Any, ...] | None = None,
-    over: tuple[Any, ...] | None = None,
+    inline_expr: tuple[Any, ...] | None = None,
+    inplace_stmt: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that acts element by element on operands broadcast together.
 
@@ -77,14 +77,14 @@ def pointwise(
     ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
     integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
     (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
-    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``inline``, ``over``: see :func:`op`.
+    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``inline_expr``, ``inplace_stmt``: see :func:`op`.
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers, inline=inline, over=over)  # fmt: skip
+                refuses=refuses, numbers=numbers, inline=inline_expr, over=inplace_stmt)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _enter(op, function, method, in_place, aliases)
@@ -110,8 +110,8 @@ def op(
     method: bool = True,
     in_place: bool | str = False,
     aliases: Sequence[str] = (),
-    inline: tuple[Any, ...] | None = None,
-    over: tuple[Any, ...] | None = None,
+    inline_expr: tuple[Any, ...] | None = None,
+    inplace_stmt: tuple[Any, ...] | None = None,
     optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
@@ -122,9 +122,9 @@ def op(
     With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
     ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them. ``one``: the result
     is one number.
-    ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline``: a
+    ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline_expr``: a
     condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
-    in both mean; FLOATS: the first is of float32 or float64); ``over``: likewise a statement that overwrites the first.
+    in both mean; FLOATS: the first is of float32 or float64); ``inplace_stmt``: likewise a statement that overwrites the first.
     The kernel checks its arguments and raises torch's errors itself.
     """
 
@@ -132,53 +132,53 @@ def op(
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
-            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
-            over=over,
+            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline_expr, optional=optional,
+            over=inplace_stmt,
         )  # fmt: skip
         return _enter(op, function, method, in_place, aliases)
 
     return declare
 
 
-def surface(
+def public(
     *,
     name: str | None = None,
     function: bool = True,
     method: bool = True,
     aliases: Sequence[str] = (),
-    quick: Operation | None = None,
-    guard: str = "",
-    over: bool = False,
-    gives: Any = None,
+    fast_path: Operation | None = None,
+    when: str = "",
+    in_place: bool = False,
+    result_class: Any = None,
     operands: Sequence[str] = (),
-    also: Sequence[tuple[Operation, str]] = (),
-    common: Callable[..., Any] | None = None,
-    itself: str = "",
+    then_try: Sequence[tuple[Operation, str]] = (),
+    array_factory: Callable[..., Any] | None = None,
+    identity_if: str = "",
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
 
-    ``quick``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
-    that case generated code does what the block does, and the function is not called. ``guard``: what else must hold for
-    that, in Python (``"inline"`` at its beginning: what the block's ``inline`` asks for); ``fixed``: the block's
-    parameters that the function does not have or has in another form; ``gives``, ``operands``, ``itself``: what becomes of
+    ``fast_path``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
+    that case generated code does what the block does, and the function is not called. ``when``: what else must hold for
+    that, in Python (``"inline"`` at its beginning: what the block's ``inline_expr`` asks for); ``fixed``: the block's
+    parameters that the function does not have or has in another form; ``result_class``, ``operands``, ``identity_if``: what becomes of
     several results, what the function calls the block's tensors, when it gives its argument back (see :class:`Front`);
-    ``also``: blocks to try next, each with what must hold; ``over``: the block's result replaces what its first tensor
-    held. ``common``, of a function that makes a tensor of no other: the array of it, called with the arguments without
+    ``then_try``: blocks to try next, each with what must hold; ``in_place``: the block's result replaces what its first tensor
+    held. ``array_factory``, of a function that makes a tensor of no other: the array of it, called with the arguments without
     names, as they were given (of ``*args`` with the tuple), if there are no others but ``requires_grad=True``; None for
     what is not so common.
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
         called, shown = name or target.__name__, target
-        if quick is not None:
+        if fast_path is not None:
             front: Any = None
-            for block, what in reversed(((quick, guard), *also)):
-                front = Front(block.op, target, what, fixed, gives, operands, front, over, itself)
+            for block, what in reversed(((fast_path, when), *then_try)):
+                front = Front(block.op, target, what, fixed, result_class, operands, front, in_place, identity_if)
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
-        if common is not None:
-            target.common = common  # type: ignore[attr-defined]
+        if array_factory is not None:
+            target.common = array_factory  # type: ignore[attr-defined]
         for each in (called, *aliases):
             if function:
                 FUNCTIONS[each] = shown
@@ -189,40 +189,40 @@ def surface(
     return declare
 
 
-def fronted(target: Callable[..., Any], quick: Operation, guard: str, gives: Any = None, **fixed: Any) -> Any:
-    """``target`` with a quick way (see :func:`surface`)."""
-    return _fronted(Front(quick.op, target, guard, fixed, gives), target.__name__)
+def fronted(target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any) -> Any:
+    """``target`` with a quick way (see :func:`public`)."""
+    return _fronted(Front(fast_path.op, target, when, fixed, result_class), target.__name__)
 
 
-def _fronted(front: Front, name: str, public: str = "") -> Any:
+def _fronted(front: Front, name: str, public_kind: str = "") -> Any:
     """The public function, called ``name``, of a surface with quick ways: each leaves to the next what is not for it."""
     target = front.surface
     if front.other is not None:
-        front = front.behind(_fronted(front.other.behind(target), name, public))
-    made = _stub(front.op, front, public, name, front.over)
+        front = front.behind(_fronted(front.other.behind(target), name, public_kind))
+    made = _stub(front.op, front, public_kind, name, front.over)
     del made.op, made.derivative, made.over
     made.__doc__, made.__module__, made.__wrapped__, made.front = target.__doc__, target.__module__, target, front
     return made
 
 
 def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
-    public, method_form = _stub(op), _stub(op, generic_path.apply_method)
+    function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
         generic_path.exact(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
     )
-    TENSORS.__dict__[op.name] = public
+    TENSORS.__dict__[op.name] = function_form
     names = (op.name, *aliases)
     for each in names:
         if function:
-            FUNCTIONS[each] = public
+            FUNCTIONS[each] = function_form
         if method:
             METHODS[each] = method_form
         if in_place:
             form = METHODS[each + "_"] = in_place_form(op, each + "_")
             if in_place == "function" or (in_place is True and len(op.tensors) == 1):
                 FUNCTIONS[each + "_"] = form
-    return public
+    return function_form
 
 
 def in_place_form(op: Op, name: str) -> Any:
@@ -232,17 +232,17 @@ def in_place_form(op: Op, name: str) -> Any:
     return made
 
 
-def _stub(op: Op, slow: Any = generic_path.apply, public: str = "", name: str = "", over: bool = False) -> Any:
+def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: str = "", over: bool = False) -> Any:
     """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``dispatch/fast_path.py``).
 
-    ``public``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
+    ``public_kind``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
     whether it overwrites its first tensor.
     """
-    space = {"public": public, "over": over, "watched": generic_path.watched}
-    made = unwritten(name or op.name, lambda function: specialise(op, function, slow), space)
+    space = {"public": public_kind, "over": over, "watched": generic_path.watched}
+    made = lazy_function(name or op.name, lambda function: specialise(op, function, slow), space)
     made.__doc__ = op.doc
     made.__module__ = "retrograd"
-    made.__wrapped__ = Shown(op, "in place" if over else "method" if public == "method" else "function")  # type: ignore[attr-defined]
+    made.__wrapped__ = Shown(op, "in place" if over else "method" if public_kind == "method" else "function")  # type: ignore[attr-defined]
     made.op = op  # type: ignore[attr-defined]
     made.derivative = op.derivative  # type: ignore[attr-defined]
     made.over = over  # type: ignore[attr-defined]
@@ -254,9 +254,9 @@ def public_form(function: Any, space: str, name: str) -> Any:
     """``function`` as users have it: as ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg`` …), explaining errors."""
     if function.__class__ is not FunctionType or name.startswith("__"):
         return function
-    op, front, public = getattr(function, "op", None), getattr(function, "front", None), "function"
+    op, front, public_kind = getattr(function, "op", None), getattr(function, "front", None), "function"
     if op is not None:
-        public, over = "method" if space == "Tensor" else "function", getattr(function, "over", False)
+        public_kind, over = "method" if space == "Tensor" else "function", getattr(function, "over", False)
         run = (
             generic_path.apply_in_place
             if over
@@ -264,11 +264,11 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        made = _stub(op, argument_errors.explained(run, op, space, name), public, name, over)
+        made = _stub(op, argument_errors.explained(run, op, space, name), public_kind, name, over)
         made.__doc__ = function.__doc__
         return made
     if front is not None:
-        return _fronted(front.behind(argument_errors.guarded(front.target, space, name)), name, public)
+        return _fronted(front.behind(argument_errors.guarded(front.target, space, name)), name, public_kind)
     return argument_errors.guarded(function, space, name)
 
 
@@ -317,6 +317,6 @@ def operator_form(function: Any, name: str) -> Any:
 
 __all__ = [
     "ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted", "in_place_form",
-    "of_package", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "surface",
+    "of_package", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "public",
     "variant",
 ]  # fmt: skip

@@ -19,16 +19,16 @@ import numpy
 
 from ..core import devices, dtypes
 from ..core.grad_mode import in_inference, recording
-from ..core.graph import AccumulateGrad, Output, next_number
+from ..core.graph import AccumulateGrad, OutputEdge, next_number
 from ..core.saved_tensor_hooks import before_writing
 from ..core.tensor import Tensor, new, share_memory, wrap
-from ..core.views import current, rebase, view_of, views_of
+from ..core.views import current_edge, rebase_history, view_of, views_of
 from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime import user_frame
 from .fast_path_codegen import Front, Text
-from .node_classes import FIXED, compiled, counted, full_class, node_class
+from .node_classes import FIXED, compile_source, counted, full_class, node_class
 from .op import MISSING
-from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, SCALARS, numbers_in, plain_number, unite
+from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, SCALARS, numbers_in, plain_number, promote_operands
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
@@ -45,10 +45,10 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         ndarray=numpy.ndarray,
         Tensor=Tensor, PLAIN=PLAIN, NUMBERS=NUMBERS, F32=F32, F64=F64, INTEGERS=INTEGERS, FIXED=FIXED, MARK=user_frame.MARK,
         SCALARS=SCALARS, plain_number=plain_number,
-        asarray=numpy.asarray, current=current, recording=recording, in_inference=in_inference, new=new,
-        next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase,
+        asarray=numpy.asarray, current=current_edge, recording=recording, in_inference=in_inference, new=new,
+        next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase_history,
         wrap=wrap, numbers_in=numbers_in,
-        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=unite, Output=Output, brief=user_frame.brief, counted=counted,
+        CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=promote_operands, Output=OutputEdge, brief=user_frame.strip_frames, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if i == 0 or len(op.tensors) < 3},
@@ -62,7 +62,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     lines = text.overwriter() if over else text.caller()
     if not over:
         op.source = "\n".join(lines)
-    made = compiled(f"<{function.__name__}>", lines, dict(space), "caller")
+    made = compile_source(f"<{function.__name__}>", lines, dict(space), "caller")
     function.__defaults__ = made.__defaults__
     function.__kwdefaults__ = made.__kwdefaults__
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)

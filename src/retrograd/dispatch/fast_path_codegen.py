@@ -14,7 +14,7 @@ from typing import Any
 
 from ..kernels.numba_dispatch import LARGE
 from ..kernels.threaded_ufuncs import MANY
-from ..runtime.user_frame import RAISE
+from ..runtime.user_frame import RERAISE
 from . import signatures
 from .op import arguments
 from .promotion import annotated_numbers
@@ -60,13 +60,13 @@ class Front:
         self.defaults.update(surface.__kwdefaults__ or {})
 
     def behind(self, surface: Any) -> Front:
-        """The same before ``surface``, which takes the same arguments."""
+        """The same before ``public``, which takes the same arguments."""
         made = copy(self)
         made.surface = surface
         return made
 
     def before_operator(self, surface: Any) -> Front:
-        """The same before ``surface``, which takes operands alone."""
+        """The same before ``public``, which takes operands alone."""
         made = self.behind(surface)
         made.names = self.names[: self.positional]
         return made
@@ -224,10 +224,14 @@ class Text:
             lines.append("    if _k is Tensor or _k in PLAIN:")
             lines.append(f"        _a{i} = {name}._array")
             if not self.over:
-                # What `current` does for a view that is in no graph, and for one that is and was not modified since.
-                fresh = f"{name}._node is not None and {name}._count and {name}._seen == {name}._count[0]"
-                known = f"(_b := {name}._view) is None or ({name}._node is None if _b._node is None else {fresh})"
-                lines.append(f"        _n{i} = {name}._node if {known} else current({name})")
+                # What `current_edge` does for a view that is in no graph, and for one that is and was not modified since.
+                fresh = (
+                    f"{name}._grad_edge is not None and {name}._counter and {name}._view_version == {name}._counter[0]"
+                )
+                known = (
+                    f"(_b := {name}._view) is None or ({name}._grad_edge is None if _b._grad_edge is None else {fresh})"
+                )
+                lines.append(f"        _n{i} = {name}._grad_edge if {known} else current({name})")
             if i == 0:
                 lines += [f"        if _a0.__class__ is not ndarray: {slow}", "        _d = _a0.dtype"]
             if op.kind == "general":
@@ -347,14 +351,14 @@ class Text:
                 lines.append(f"if _r{k}.ndim > 1 and not _r{k}.flags.c_contiguous: _r{k} = _r{k}.copy()")
         for k in self.shown:
             lines += [f"_y{k} = new(Tensor)", f"_y{k}._array = _r{k}"]
-            lines.append(f"_y{k}._view = _y{k}._grad = _y{k}._node = _y{k}._count = None")
-        uncounted = f"    if in_inference(): {' = '.join(f'_y{k}._count' for k in self.shown)} = ()"
+            lines.append(f"_y{k}._view = _y{k}._grad = _y{k}._grad_edge = _y{k}._counter = None")
+        uncounted = f"    if in_inference(): {' = '.join(f'_y{k}._counter' for k in self.shown)} = ()"
         return [*lines, "_m = recording()", "if not _m:", uncounted, f"    return {self.returned}"]
 
     def several_results(self) -> list[str]:
         if self.op.kind == "view":
             return [f"_y = views_of({self.names[0]}, _r)", "_m = recording()", "if not _m: return _y"]
-        uncounted = ["    if in_inference():", "        for _o in _y: _o._count = ()"]
+        uncounted = ["    if in_inference():", "        for _o in _y: _o._counter = ()"]
         return ["_y = tuple([wrap(_o) for _o in _r])", "_m = recording()", "if not _m:", *uncounted, "    return _y"]
 
     def view_result(self) -> list[str]:
@@ -362,12 +366,12 @@ class Text:
         return [
             "_m = recording()",
             f"if not _m: return view_of({first}, _r)",
-            f"_y, _b, _c = new(Tensor), {first}._view, {first}._count",
-            f"if _c is None: _c = {first}._count = [0, None]",
-            "_y._array, _y._count, _y._seen = _r, _c, _c[0]",
-            "_y._node = _y._grad = None",
-            f"if _b is None: _y._view, _y._made = {first}, 0",
-            f"else: _y._view, _y._made = _b, {first}._made",
+            f"_y, _b, _c = new(Tensor), {first}._view, {first}._counter",
+            f"if _c is None: _c = {first}._counter = [0, None]",
+            "_y._array, _y._counter, _y._view_version = _r, _c, _c[0]",
+            "_y._grad_edge = _y._grad = None",
+            f"if _b is None: _y._view, _y._creation_meta = {first}, 0",
+            f"else: _y._view, _y._creation_meta = _b, {first}._creation_meta",
         ]
 
     # -- Overwriting
@@ -377,8 +381,13 @@ class Text:
         op, lines, first = self.op, self.head(), self.names[0]
         if op.several or op.outputs or op.kind == "view" or op.result is not None:
             return _brief([*lines, f"    {self.slow}"])
-        lines += [f"    if before_writing: {self.slow}", *self.operands(), f"    _x = {first}._count", "    if not _x:"]
-        lines += [f"        if _x is not None: {self.slow}", f"        _x = {first}._count = [0, None]"]
+        lines += [
+            f"    if before_writing: {self.slow}",
+            *self.operands(),
+            f"    _x = {first}._counter",
+            "    if not _x:",
+        ]
+        lines += [f"        if _x is not None: {self.slow}", f"        _x = {first}._counter = [0, None]"]
         if op.has_rules:
             lines += ["    _w = recording()", "    if _w:", *_lines(*_lines(*self.places()))]
         lines += _lines(*self.overlapping(), "try:")
@@ -407,17 +416,17 @@ class Text:
         hooks, what shares its memory, and what has to be shown to hooks (see ``modes.WATCHED``).
         """
         op, first = self.op, self.names[0]
-        leaf = f"_b._node.__class__ is Leaf or (_b._node is None and {first}._node is not None)"
-        lines = [f"_b = {first}._view", f"if _b is not None and ({first}._made or {leaf}): {self.slow}"]
-        lines.append(f"_n0 = {first}._node if _b is None else current({first})")
+        leaf = f"_b._grad_edge.__class__ is Leaf or (_b._grad_edge is None and {first}._grad_edge is not None)"
+        lines = [f"_b = {first}._view", f"if _b is not None and ({first}._creation_meta or {leaf}): {self.slow}"]
+        lines.append(f"_n0 = {first}._grad_edge if _b is None else current({first})")
         for i, name in enumerate(self.names[1:], 1):
             number = f"None if _a{i} is {name} else " if self.if_tensor(i) else ""
-            lines.append(f"_n{i} = {number}{name}._node if {name}._view is None else current({name})")
+            lines.append(f"_n{i} = {number}{name}._grad_edge if {name}._view is None else current({name})")
         lines.append(f"if {' and '.join(f'_n{i} is None' for i in range(self.count))}: _w = False")
         strange = ["_w is not True", "_d.kind != 'f'"]
         strange.append("_n0 is not None and (_n0.__class__ is Leaf or _n0.hooks is not None)")
         kept = {each.index for each in op.saved() if each.kind == "tensor"}
-        strange += [f"{self.if_tensor(i)}{self.names[i]}._count is _x" for i in kept if i]
+        strange += [f"{self.if_tensor(i)}{self.names[i]}._counter is _x" for i in kept if i]
         lines += ["if _w:", f"    if {' or '.join(strange)}: {self.slow}"]
         return [*lines, "    _old = _a0.copy()"] if 0 in kept else lines
 
@@ -490,8 +499,8 @@ class Text:
             "    _node = counted(Node, len(_r))()",
         ]
         lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
-        lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._node = new(Output)"]
-        stores = {"node": "_node", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
+        lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._grad_edge = new(Output)"]
+        stores = {"node": "_grad_edge", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
                   "number": "next_number()"}  # fmt: skip
         return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
 
@@ -534,7 +543,7 @@ class Text:
             lines += [f"if {tensor}_r.shape != _s: _s = _r.shape", "_node.shape = _s"]
         lines.append(f"_node.dtype = {'_d' if pointwise or self.over else '_t'}")
         if self.over:
-            place = ["if _b is None: _y._node = _node", "else: rebase(_y, _node)"]
+            place = ["if _b is None: _y._grad_edge = _node", "else: rebase(_y, _node)"]
             return [*lines, "_node.code, _node.instruction = _x[1]", *place]
         return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
 
@@ -543,9 +552,9 @@ class Text:
         if self.over or self.op.several:
             return []
         if self.single:
-            return ["_y._node = _node"]
-        return ["_y._node = Output(_node, 0, _r.shape, _t)"] + [
-            f"if _r{k}.dtype.kind in 'fcV': _y{k}._node = Output(_node, {k}, _r{k}.shape, _r{k}.dtype)"
+            return ["_y._grad_edge = _node"]
+        return ["_y._grad_edge = Output(_node, 0, _r.shape, _t)"] + [
+            f"if _r{k}.dtype.kind in 'fcV': _y{k}._grad_edge = Output(_node, {k}, _r{k}.shape, _r{k}.dtype)"
             for k in self.shown[1 : self.op.differentiable]
         ]
 
@@ -554,14 +563,16 @@ class Text:
         slot = f"_node.s_{each.name}"
         if each.kind == "result":
             k = self.every[each.index]
-            cell = ("_x", "_x[0]") if self.over else (f"_y{k}._count = [0, None]" if k in self.shown else "FIXED", "0")
+            cell = (
+                ("_x", "_x[0]") if self.over else (f"_y{k}._counter = [0, None]" if k in self.shown else "FIXED", "0")
+            )
             return [f"{slot} = _r{k}", f"_node.c_{each.name} = {cell[0]}", f"_node.v_{each.name} = {cell[1]}"]
         if each.kind == "tensor":
             i = each.index
             fixed = f"_node.c_{each.name} = FIXED; _node.v_{each.name} = 0"
             if i == 0 and self.over:
                 return [f"{slot} = _old; {fixed}"]
-            plain = [f"_c = {self.names[i]}._count", f"if _c is None: _c = {self.names[i]}._count = [0, None]",
+            plain = [f"_c = {self.names[i]}._counter", f"if _c is None: _c = {self.names[i]}._counter = [0, None]",
                      f"{slot} = _a{i}; _node.c_{each.name} = _c; _node.v_{each.name} = _c[0]"]  # fmt: skip
             if each.name in self.op.optional:
                 nothing = f"{slot} = _node.c_{each.name} = None; _node.v_{each.name} = 0"
@@ -593,7 +604,7 @@ def _lines(*lines: str) -> list[str]:
 def _brief(lines: list[str]) -> list[str]:
     """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
     caught = ["    except Exception as _error:", "        _error = brief(_error)"]
-    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RAISE))]
+    return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RERAISE))]
 
 
 def _any_place(rules: Sequence[int]) -> str:

@@ -11,16 +11,25 @@ from typing import Any
 
 import numpy
 
-from ..compat.type_names import kind_of
+from ..compat.type_names import type_name
 from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
-from ..core.graph import Node, Output, next_number
-from ..core.saved_tensor_hooks import Packed, before_writing, saving_hooks
-from ..core.tensor import Tensor, at_place, memory_of, new, offset_in_memory, wrap
-from ..core.views import bump, check_in_place, check_partial_overlap, current, overlaps, rebase, view_of, views_of
+from ..core.graph import Node, OutputEdge, next_number
+from ..core.saved_tensor_hooks import PackedValue, active_hooks, before_writing
+from ..core.tensor import Tensor, at_edge, memory_of, new, offset_in_memory, wrap
+from ..core.views import (
+    bump_version,
+    check_in_place,
+    check_partial_overlap,
+    current_edge,
+    overlaps,
+    rebase_history,
+    view_of,
+    views_of,
+)
 from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
-from .node_classes import FIXED, compiled, counted, node_class
+from .node_classes import FIXED, compile_source, counted, node_class
 from .op import ARRAYS
 from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in, plain_number
 from .saved_values import packed_class
@@ -41,7 +50,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
         if special is not None:
             return special.process(op, tensors, params, False)
     arrays, result = run(op, tensors, params)
-    edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors])
+    edges = tuple([current_edge(each) if isinstance(each, Tensor) else None for each in tensors])
     if op.kind == "view":
         return _wrap_views(op, tensors, arrays, params, result, edges)
     if isinstance(result, tuple):
@@ -81,7 +90,7 @@ def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def overridden(name: str, operands: tuple[Any, ...]) -> Any:
     """What the operator ``name`` gives if an operand has a ``__torch_function__`` of which nobody had heard."""
-    return getattr(Tensor, name)(*operands) if torch_function.notice(operands, Tensor) else NotImplemented
+    return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
 
 def belongs(value: Any) -> bool:
@@ -100,7 +109,7 @@ def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, An
                 return overridden(name, (input, other))
             return function(input, plain_number(other))
         except Exception as error:
-            raise user_frame.brief(error) or error from None
+            raise user_frame.strip_frames(error) or error from None
 
     operator.__code__ = operator.__code__.replace(co_name=name)
     operator.__name__ = operator.__qualname__ = name
@@ -115,8 +124,8 @@ def _fresh(op: Any, array: Any) -> Tensor:
     elif op.in_order and array.ndim > 1 and not array.flags.c_contiguous:
         array = array.copy()
     out._array = array
-    out._node = out._view = out._grad = None
-    out._count = () if in_inference() else None
+    out._grad_edge = out._view = out._grad = None
+    out._counter = () if in_inference() else None
     return out
 
 
@@ -131,7 +140,7 @@ def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str =
     if value is None and op.kind != "pointwise":
         return value
     raise TypeError(
-        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {kind_of(value)}"
+        f"{op.shown}{suffix}(): argument '{name}' (position {position + first}) must be Tensor, not {type_name(value)}"
     )
 
 
@@ -218,7 +227,7 @@ def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
         f"    if {first}.__class__ is ndarray and {first}.dtype is F32: return kernel(np, {passed})",
         f"    return by_dtype({passed})",
     ]
-    return compiled(f"<{op.name} of arrays>", lines, space, "exact")
+    return compile_source(f"<{op.name} of arrays>", lines, space, "exact")
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
@@ -328,16 +337,16 @@ def record(
     node.edges = tuple(edges)
     node.number = next_number()
     node.shape, node.dtype, node.hooks = outs[0]._array.shape, outs[0]._array.dtype, None
-    node.code, node.instruction = user_frame.caller()
+    node.code, node.instruction = user_frame.user_location()
     if anomaly_mode.setting.enabled:
         anomaly_mode.note(node)
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
             if each._array.dtype.kind in "fcV":
-                each._node = Output(node, position, each._array.shape, each._array.dtype)
+                each._grad_edge = OutputEdge(node, position, each._array.shape, each._array.dtype)
     else:
-        outs[0]._node = node
+        outs[0]._grad_edge = node
     _keep(op, node, tensors, arrays, params, outs)
     return node
 
@@ -361,7 +370,7 @@ def watched(
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
     """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
-    hooks, some = saving_hooks(), None in node.edges
+    hooks, some = active_hooks(), None in node.edges
     for each in op.saved():
         if some and not any([node.edges[i] is not None for i in each.rules]):
             continue
@@ -382,7 +391,7 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             source = tensors[each.index] if each.kind == "tensor" else outs[each.index]
             value = arrays[each.index] if each.kind == "tensor" else outs[each.index]._array
             shared = isinstance(source, Tensor) and source._array is value
-            cell = source._cell if shared else FIXED
+            cell = source._version_counter if shared else FIXED
             if cell is None:
                 raise RuntimeError(
                     f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
@@ -391,11 +400,11 @@ def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any)
             setattr(node, each.seen, cell[0])
             if hooks is not None and isinstance(source, Tensor):
                 if each.kind == "result":
-                    value = Packed.result(source, *hooks)
+                    value = PackedValue.result(source, *hooks)
                 elif not shared:  # converted, or what is overwritten: at the operand's place all the same
-                    value = Packed(at_place(value, [0, None], node.edges[each.index]), *hooks)
+                    value = PackedValue(at_edge(value, [0, None], node.edges[each.index]), *hooks)
                 else:
-                    value = Packed(source, *hooks)
+                    value = PackedValue(source, *hooks)
         setattr(node, each.held, value)
     if hooks is not None:
         node.__class__ = packed_class(type(node))
@@ -425,12 +434,12 @@ def bare(x: Any) -> bool:
     kind: Any = x.__class__
     if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
         return False
-    return not (recording() and (x._node is not None or (x._view is not None and x._view._node is not None)))
+    return not (recording() and (x._grad_edge is not None or (x._view is not None and x._view._grad_edge is not None)))
 
 
 def at_hand(x: Any) -> bool:
     """Whether the memory of ``x`` may be written at once: nothing to record, to refuse or to tell anybody."""
-    if not bare(x) or x._cell is None or before_writing:
+    if not bare(x) or x._version_counter is None or before_writing:
         return False
     return x._array.base is None or 0 not in x._array.strides  # of which elements might meet
 
@@ -453,7 +462,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     x = tensors[0]
     if not all([each.__class__ is Tensor for each in tensors]):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {kind_of(x)}")
+            raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type_name(x)}")
         tensors = tuple([as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
@@ -465,7 +474,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     accumulating = op.name == "index_put_block" and params[-1]
     overlapping = not recorded and not accumulating and op.name in _FILLS and overlaps(x)
     check_in_place(x, recorded, overlapping)
-    edges = tuple([current(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
+    edges = tuple([current_edge(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
@@ -474,19 +483,21 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     if recorded and any([each.kind == "tensor" for each in op.saved()]):
         # What is overwritten, or shares memory with it, is kept as it was.
         arrays = tuple(
-            each.copy() if isinstance(tensor, Tensor) and tensor._cell is x._cell and each is tensor._array else each
+            each.copy()
+            if isinstance(tensor, Tensor) and tensor._version_counter is x._version_counter and each is tensor._array
+            else each
             for each, tensor in zip(arrays, tensors, strict=True)
         )
     if overlapping:
         _write_changed(op, x._array, result)
     else:
         x._array[...] = result
-    bump(x)
+    bump_version(x)
     if recorded:
-        stand_in = at_place(x._array, x._cell, None)
+        stand_in = at_edge(x._array, x._version_counter, None)
         node = record(op, tensors, arrays, params, (stand_in,), edges, in_place=True)
         if node is not None:
-            rebase(x, node)
+            rebase_history(x, node)
     return x
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy
 
 from ..core import promotion
-from ..core.graph import AccumulateGrad, LoneNode, Node
-from ..core.rule_namespace import LEVEL, level_of
-from ..core.saved_tensor_hooks import Packed
-from ..core.tensor import Tensor, at_place, new, wrap
-from ..core.views import freed, stale
+from ..core.graph import AccumulateGrad, Node, SingleEdgeNode
+from ..core.rule_namespace import RULE_NAMESPACES, rule_namespace_of
+from ..core.saved_tensor_hooks import PackedValue
+from ..core.tensor import Tensor, at_edge, new, wrap
+from ..core.views import freed_error, modified_inplace_error
 from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..runtime import user_frame
 from .op import MISSING, arguments, is_shared
@@ -58,7 +58,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
         body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node
     if only is not None:
-        base, slots = LoneNode, [*slots, "edge"]
+        base, slots = SingleEdgeNode, [*slots, "edge"]
         body["operand"], body["operands"] = only, len(op.tensors)
     body["__slots__"] = tuple(slots)
     if op.has_rules:
@@ -112,38 +112,38 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
             return value
         if value is None:
             if getattr(node, each.cell, None) is not None:
-                raise freed(node)
+                raise freed_error(node)
             return None
-        return lift(node, each, value)
+        return unpack_saved(node, each, value)
 
     return saved
 
 
 def _raw_getter(each: Any) -> Callable[[Any], Any]:
-    return lambda node: OfNode(node, each.name, lambda: lift(node, each, getattr(node, each.held)))
+    return lambda node: OfNode(node, each.name, lambda: unpack_saved(node, each, getattr(node, each.held)))
 
 
-def lift(node: Any, each: Any, value: Any) -> Any:
+def unpack_saved(node: Any, each: Any, value: Any) -> Any:
     """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
-    if value.__class__ is Packed:
+    if value.__class__ is PackedValue:
         found = value.unpack()
         array = found._array
         place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
         return (
             found
             if place is None or array.dtype.kind not in "fcV" or each.constant
-            else at_place(array, [0, None], place)
+            else at_edge(array, [0, None], place)
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, promotion.of_number(value).numpy))
     cell, seen = getattr(node, each.cell), getattr(node, each.seen)
     place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if cell[0] != seen:
-        raise stale(node, value, cell, seen, place)
+        raise modified_inplace_error(node, value, cell, seen, place)
     if value.dtype.kind not in "fcV" or each.constant:
         place = None
-    leaf = place.leaf() if place.__class__ is AccumulateGrad else None
-    return leaf if leaf is not None and leaf._array is value else at_place(value, cell, place)
+    leaf = place.variable_ref() if place.__class__ is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is value else at_edge(value, cell, place)
 
 
 def _lazy_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
@@ -162,8 +162,8 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     live = range(len(op.rules)) if only is None else (only,)
     rules = [op.rules[i] for i in live]
     space: dict[str, Any] = {
-        "freed": freed, "stale": stale, "level_of": level_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
-        "ndarray": numpy.ndarray, "ARRAYS": LEVEL[numpy.ndarray], "TENSORS": LEVEL[Tensor], "raised": raised,
+        "freed": freed_error, "stale": modified_inplace_error, "level_of": rule_namespace_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
+        "ndarray": numpy.ndarray, "ARRAYS": RULE_NAMESPACES[numpy.ndarray], "TENSORS": RULE_NAMESPACES[Tensor], "raised": raised,
         "plain": plain, "SCALARS": SCALARS,
         "__name__": None,  # see Note [Quiet modules]
     }  # fmt: skip
@@ -208,7 +208,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))
     lines.append("    return " + ", ".join(f"d{i}" for i in live))
-    return compiled(f"<{op.backward}{'recorded' if record else ''}>", lines, space, "vjp")
+    return compile_source(f"<{op.backward}{'recorded' if record else ''}>", lines, space, "vjp")
 
 
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
@@ -233,10 +233,10 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
             # The same as at_place, written out: a call costs more than the stores.
             lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex and c is not None:")
             lines.append(f"    a, {name} = {name}, new(Tensor)")
-            lines.append(f"    {name}._array, {name}._count, {name}._view = a, c, None")
-            lines.append(f"    {name}._grad, {name}._node = None, {place.replace(', ' + name, ', a')}")
+            lines.append(f"    {name}._array, {name}._counter, {name}._view = a, c, None")
+            lines.append(f"    {name}._grad, {name}._grad_edge = None, {place.replace(', ' + name, ', a')}")
             if each.kind != "tensor" or place != "None":
-                lines.append(f"    if a.dtype.kind not in 'fcV': {name}._node = None")
+                lines.append(f"    if a.dtype.kind not in 'fcV': {name}._grad_edge = None")
         if conjugate:
             lines.append(f"if {name}.__class__ not in NUMBERS and c is not None: {name} = F.conj_physical({name})")
     if only is not None:
@@ -298,7 +298,7 @@ def _calculates(rule: Any) -> bool:
     return False
 
 
-def compiled(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
+def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
     """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
     source = "\n".join(lines) + "\n"
     kept, whole, written = source.splitlines(keepends=True), filename, 1
@@ -315,23 +315,23 @@ UNWRITTEN, TIMED = "<first call>", "<timed>"
 #: How the file names of code begin that only stands between a call and the function called.
 PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
 #: All functions whose code is written when they are first called, for those who exchange it (``profiler/recorder.py``).
-MADE: list[FunctionType] = []
+LAZY_FUNCTIONS: list[FunctionType] = []
 
 
-def unwritten(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
     """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
     made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
-    MADE.append(made)
-    space.update(write=write, function=made, brief=user_frame.brief, __name__=None)
+    LAZY_FUNCTIONS.append(made)
+    space.update(write=write, function=made, brief=user_frame.strip_frames, __name__=None)
     space[user_frame.MARK] = True
     return made
 
 
-_FIRST_CALL: CodeType = compiled(
+_FIRST_CALL: CodeType = compile_source(
     UNWRITTEN,
     [
         "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
-        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in user_frame.RAISE),
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in user_frame.RERAISE),
     ],
     {}, "first_call",
 ).__code__  # fmt: skip

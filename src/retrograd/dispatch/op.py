@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ..core.graph import Node
-from ..core.rule_namespace import LEVEL
+from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
 
 Rule = Callable[..., Any] | str | int | float | None
@@ -27,8 +27,8 @@ class Level:
 ARRAYS: Any = Level()
 TENSORS: Any = Level()
 for _scalar in (numpy.ndarray, numpy.generic):
-    LEVEL[_scalar] = ARRAYS
-LEVEL[Tensor] = TENSORS
+    RULE_NAMESPACES[_scalar] = ARRAYS
+RULE_NAMESPACES[Tensor] = TENSORS
 
 OPS: dict[str, Op] = {}
 #: What is installed in the package and on Tensor, by name.

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 from ..core import dtypes, promotion
-from ..core.grad_mode import put_back, recording, set_recording
+from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.tensor import Tensor, share_memory, wrap
-from ..core.views import bump, check_in_place, check_partial_overlap
+from ..core.views import bump_version, check_in_place, check_partial_overlap
 from ..runtime.user_frame import warn
 from .generic_path import resized
 from .return_types import RESULTS, named
@@ -55,7 +55,7 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
     try:
         found = call(*args, **rest)
     finally:
-        put_back(before)
+        restore_recording(before)
     several = isinstance(found, (tuple, list))
     results = tuple(found) if several else (found,)
     if several is (outs[0] is out):
@@ -235,7 +235,7 @@ def _write(key: str, target: Tensor, array: Any) -> None:
         ):
             target._array = array.astype(target._array.dtype, order="K")
     target._array[...] = array
-    bump(target)
+    bump_version(target)
 
 
 def _warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:

@@ -51,7 +51,7 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     return promotion.result_of(*found)
 
 
-def unite(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
+def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
     """Operands (arrays and numbers) in the dtype in which ``op`` calculates them, and that dtype.
 
     Raises ValueError where the generated caller is not to go on: ``apply`` knows what to do.

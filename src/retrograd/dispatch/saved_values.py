@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.error_context import explained, of_node
+from ..core.error_context import describe_node, with_remedy
 from ..core.graph import Node
-from ..core.saved_tensor_hooks import Packed
+from ..core.saved_tensor_hooks import PackedValue
 from ..core.tensor import Tensor, new
 
 
@@ -51,7 +51,7 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
             return getattr(_stand_in(node, slots), level)(grad, edges, keep)
         # It is not needed again: unpacked, it is a plain node.
         held = [getattr(node, each.held, None) for each in node.arrays]
-        _hold(node, [each.unpack()._array if each.__class__ is Packed else None for each in held])
+        _hold(node, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
         node.__class__ = node.plain
         return getattr(node, level)(grad, edges, keep)
 
@@ -76,7 +76,7 @@ def _stand_in(node: Any, slots: Sequence[Any]) -> Any:
         except AttributeError:  # nothing lies there: no gradient needs it
             continue
     held = [getattr(twin, each.held, None) for each in node.arrays]
-    _hold(twin, [each.unpack()._array if each.__class__ is Packed else None for each in held])
+    _hold(twin, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
     twin.__dict__["place"] = node.place
     return twin
 
@@ -89,32 +89,32 @@ class SavedTensor(ABC):
 
     __slots__ = ()
     __module__ = "torch._C._autograd"
-    _node: Any
+    _owner: Any
 
     @abstractmethod
     def held(self) -> Any:
         """What lies on the node: something Packed, the tensor, None if there never was one, FREED if there was."""
 
     @abstractmethod
-    def hold(self, packed: Packed) -> None:
+    def hold(self, packed: PackedValue) -> None:
         """Let this lie on the node in the tensor's stead."""
 
     @property
     def data(self) -> Any:
         """What is kept: the tensor, or what the pack hook has made of it."""
         value = self.held()
-        return value.value if value.__class__ is Packed else value
+        return value.value if value.__class__ is PackedValue else value
 
     @property
     def unpack_hook(self) -> Any:
         """The hook that makes a tensor of what is kept, or None."""
         value = self.held()
-        return value.hook if value.__class__ is Packed else None
+        return value.hook if value.__class__ is PackedValue else None
 
     def unpack(self) -> Tensor:
         """The saved tensor."""
         value = self.held()
-        return value.unpack() if value.__class__ is Packed else value
+        return value.unpack() if value.__class__ is PackedValue else value
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         """Keep ``pack_hook(tensor)`` instead of the tensor, and give ``unpack_hook`` of that to the backward pass.
@@ -127,17 +127,17 @@ class SavedTensor(ABC):
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph "
                 "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
                 "backward through the graph a second time or if you need to access saved variables after calling backward."
-                f"{of_node(self._node)} Remedy: register them before the backward pass."
+                f"{describe_node(self._owner)} Remedy: register them before the backward pass."
             )
-        if value.__class__ is Packed:
+        if value.__class__ is PackedValue:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
-                f"is allowed at a time.{of_node(self._node)} Remedy: do in one pair what both are to do."
+                f"is allowed at a time.{describe_node(self._owner)} Remedy: do in one pair what both are to do."
             )
         if value is None:
-            text = f"Calling register_hooks on a saved tensor with value None is forbidden.{of_node(self._node)}"
-            raise RuntimeError(explained(text, "ask first whether there is a tensor: .data is None if there is not"))
-        self.hold(Packed(value, pack_hook, unpack_hook))
+            text = f"Calling register_hooks on a saved tensor with value None is forbidden.{describe_node(self._owner)}"
+            raise RuntimeError(with_remedy(text, "ask first whether there is a tensor: .data is None if there is not"))
+        self.hold(PackedValue(value, pack_hook, unpack_hook))
 
 
 FREED: Any = object()
@@ -146,21 +146,21 @@ FREED: Any = object()
 class OfNode(SavedTensor):
     """One that a node of the table keeps."""
 
-    __slots__ = ("_lift", "_node", "_slot")
+    __slots__ = ("_lift", "_owner", "_slot")
     __module__ = "torch._C._autograd"
 
     def __init__(self, node: Any, slot: str, lift: Callable[[], Any]) -> None:
-        self._node, self._slot, self._lift = node, slot, lift
+        self._owner, self._slot, self._lift = node, slot, lift
 
     def held(self) -> Any:
-        value = getattr(self._node, "s_" + self._slot, None)
+        value = getattr(self._owner, "s_" + self._slot, None)
         if value is None:
-            return None if getattr(self._node, "c_" + self._slot, None) is None else FREED
-        return value if value.__class__ is Packed else self._lift()
+            return None if getattr(self._owner, "c_" + self._slot, None) is None else FREED
+        return value if value.__class__ is PackedValue else self._lift()
 
-    def hold(self, packed: Packed) -> None:
-        setattr(self._node, "s_" + self._slot, packed)
-        self._node.__class__ = packed_class(type(self._node))
+    def hold(self, packed: PackedValue) -> None:
+        setattr(self._owner, "s_" + self._slot, packed)
+        self._owner.__class__ = packed_class(type(self._owner))
 
 
 OfNode.__name__ = OfNode.__qualname__ = "SavedTensor"

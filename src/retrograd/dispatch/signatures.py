@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..compat.type_names import kind_of
+from ..compat.type_names import type_name
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, layout, memory_format
 
@@ -83,11 +83,11 @@ class Parameter:
             return
         for index, each in enumerate(value):
             if self.kind == "Tensor[]" and not (isinstance(each, Tensor) or each is None):
-                raise Unreadable(f"expected Tensor as element {index} in argument {place}, but got {kind_of(each)}")
+                raise Unreadable(f"expected Tensor as element {index} in argument {place}, but got {type_name(each)}")
             if self.kind == "int[]" and not (_element(self.kind, each) or isinstance(each, bool)):
                 raise Unreadable(
                     f"{function}(): argument '{self.name}' failed to unpack the object at pos {index + 1} with error "
-                    f'"type must be tuple of ints,but got {kind_of(each)}"'
+                    f'"type must be tuple of ints,but got {type_name(each)}"'
                 )
 
 
@@ -161,8 +161,8 @@ class Signature:
         if key is None:
             what += f" (position {place + 1})"
         if parameter.kind.endswith("[]") and isinstance(value, (tuple, list)) and value:
-            return Misfit(f"{what} must be {parameter.shown}, but found element of type {kind_of(value[0])} at pos 0")
-        return Misfit(f"{what} must be {parameter.shown}, not {kind_of(value)}")
+            return Misfit(f"{what} must be {parameter.shown}, but found element of type {type_name(value[0])} at pos 0")
+        return Misfit(f"{what} must be {parameter.shown}, not {type_name(value)}")
 
     def _unexpected(self, key: str) -> Misfit:
         if any(key == each.name for each in self.parameters):
@@ -204,7 +204,7 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
 
 
 def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
-    got = [kind_of(each) for each in args] + [f"{key}={kind_of(value)}" for key, value in reversed(named.items())]
+    got = [type_name(each) for each in args] + [f"{key}={type_name(value)}" for key, value in reversed(named.items())]
     listed = ", ".join(got) + (", " if named and not args else "")
     shown = [_spaced(each) for each in known if not each.hidden]
     start = f"{known[0].function}() received an invalid combination of arguments - got ({listed}), but expected "

@@ -23,9 +23,9 @@ from typing import Any
 
 from ..core import torch_function
 from ..core.tensor import Tensor
-from ..core.torch_function import ALL, MODES, NOBODY, ask
+from ..core.torch_function import ALL, MODES, NONE, call_override
 from ..runtime import user_frame
-from .node_classes import compiled
+from .node_classes import compile_source
 from .promotion import PLAIN
 from .signatures import PREFIXES
 
@@ -107,14 +107,14 @@ def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], 
     shown = ast.unparse(given)
     result = f"({', '.join(handed)}{',' * (len(handed) > 0)}), {{{', '.join(f'{each!r}: {each}' for each in named)}}}"
     lines = [f"def {name}({shown}): return {result}"]
-    return compiled(f"<arguments of {name}>", lines, {"__name__": None}, name)
+    return compile_source(f"<arguments of {name}>", lines, {"__name__": None}, name)
 
 
-LOOKING: CodeType = compiled(
+LOOKING: CodeType = compile_source(
     "<looking for overrides>",
     [
         "def looking(*args, _look, _brief, **kwargs):", "    try:", "        return _look(args, kwargs)",
-        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in user_frame.RAISE),
+        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in user_frame.RERAISE),
     ],
     {"__name__": None}, "looking",
 ).__code__  # fmt: skip
@@ -144,14 +144,14 @@ class Overridable:
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a call gives: what overrides say if there are any, else what the function does by itself."""
         level, modes = torch_function.state()
-        modes_asked = modes and level < NOBODY
+        modes_asked = modes and level < NONE
         if level or (self.only_modes and modes_asked):
             found = []
         elif self.only_modes:
-            return torch_function.unasked(self.plain, args, kwargs)
+            return torch_function.call_without_overrides(self.plain, args, kwargs)
         else:
             values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
-            found = torch_function.overriding(values, Tensor)
+            found = torch_function.overriding_arguments(values, Tensor)
         if not found and not modes_asked:
             return self.plain(*args, **kwargs)
         try:
@@ -171,14 +171,14 @@ class Overridable:
             except TypeError:  # no arguments of this function's
                 return self.plain(*args, **kwargs)
             if torch_function.state()[0] == ALL:
-                found = torch_function.overriding((*args, *kwargs.values()), None)
+                found = torch_function.overriding_arguments((*args, *kwargs.values()), None)
         types = tuple([each.__class__ for each in found])
         if self.own and not types:
             types = (args[0].__class__,)
         func = self.func
         if self.name == "Tensor.__eq__" and args[0].__class__ is Tensor and not torch_function.state()[1]:
             func = vars(Tensor)["eq"]  # PyTorch's method is written in Python, and asks only for its own tensor
-        return ask(func, found, types, args, kwargs, self.shown, self.python)
+        return call_override(func, found, types, args, kwargs, self.shown, self.python)
 
     def put_in(self) -> None:
         """Let the function look for overrides."""
@@ -187,7 +187,11 @@ class Overridable:
         plain.__code__ = function.__code__
         function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see refusals.py
         _written_for(function, plain)
-        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), "_look": self.look, "_brief": user_frame.brief}
+        function.__kwdefaults__ = {
+            **(plain.__kwdefaults__ or {}),
+            "_look": self.look,
+            "_brief": user_frame.strip_frames,
+        }
         function.__code__ = self.code
 
     def take_out(self) -> None:

@@ -1,6 +1,6 @@
 """Tensors that stand for more than their array: what an operation does with them is their class's business.
 
-A subclass of :class:`Interpreted` belongs to one :class:`Run` of a transformation: the duals of forward mode, the batches
+A subclass of :class:`WrapperTensor` belongs to one :class:`Run` of a transformation: the duals of forward mode, the batches
 of vmap. What it stands for are other tensors (its *parts*), which belong to runs further out, or to none; only plain
 tensors lie in memory and in the graph. Its ``_array`` has the shape and dtype that the user sees, so that surfaces can
 sort out arguments by it; what is computed, ``process`` decides, once an operation has come as far as its block. Nothing is
@@ -19,12 +19,12 @@ from ..core.devices import module_of
 from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
 
-_runs: ContextVar[tuple[Run, ...]] = ContextVar("runs", default=())
+_runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
 #: The transformations under way, the outermost first.
 runs = _runs.get
 
 
-class Run:
+class TransformLevel:
     """One run of a transformation; ``depth`` says how many are under way around it, itself included."""
 
     __slots__ = ("alive", "depth")
@@ -85,7 +85,7 @@ def _told(name: str) -> Any:
     return lambda self, *given, **named: getattr(self._inner, name)(*given, **named)
 
 
-class Interpreted(Tensor):
+class WrapperTensor(Tensor):
     """A tensor whose class says what operations do with it; ``level`` says which acts first (the highest)."""
 
     __slots__ = ()  # so that an instance may become a plain tensor
@@ -104,21 +104,21 @@ class Interpreted(Tensor):
         return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
-class Transformed(Interpreted):
+class TransformTensor(WrapperTensor):
     """A tensor of a run of a transformation; it stands for ``_inner`` and for whatever else its class says."""
 
     __slots__ = ()
     __module__ = "torch"
-    _run: Run  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
+    _run: TransformLevel  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
     _inner: Tensor
     level = property(lambda self: self._run.depth)
 
-    _node = _part("_node")
-    _count = _part("_count")
+    _node = _part("_grad_edge")
+    _count = _part("_counter")
     _grad = _part("_grad")
     _view = _part("_view")
-    _seen = _part("_seen")
-    _made = _part("_made")
+    _seen = _part("_view_version")
+    _made = _part("_creation_meta")
     _array = _part("_array")
 
     # What reads numbers reads those of the inner tensor, which may refuse it.
@@ -158,7 +158,7 @@ class Transformed(Interpreted):
     sliced: ClassVar[bool] = False
 
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """What ``surface`` gives slice by slice."""
+        """What ``public`` gives slice by slice."""
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
@@ -173,7 +173,7 @@ class Transformed(Interpreted):
 
 def innermost(tensors: Sequence[Any]) -> Any:
     """The operand whose transformation has to act first, or None."""
-    found = [each for each in tensors if isinstance(each, Interpreted)]
+    found = [each for each in tensors if isinstance(each, WrapperTensor)]
     return max(found, key=lambda each: each.level) if found else None
 
 
@@ -183,8 +183,8 @@ def batched(values: Sequence[Any]) -> Any:
     return innermost([found for each in every if (found := _batch_in(each)) is not None])
 
 
-def _batch_in(x: Any) -> Transformed | None:
-    while isinstance(x, Transformed):
+def _batch_in(x: Any) -> TransformTensor | None:
+    while isinstance(x, TransformTensor):
         if x.sliced:
             return x
         x = x._inner
@@ -204,12 +204,12 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 
 def spread_as(x: Any, made: Tensor) -> Any:
     """``made``, a new tensor like ``x``, spread over the slices of whatever batches ``x`` belongs to."""
-    return x.spread_as(made) if isinstance(x, Transformed) else made
+    return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
 def slicing(x: Any) -> set[Any]:
     """The runs of vmap of which ``x`` is a batch."""
-    if not isinstance(x, Transformed):
+    if not isinstance(x, TransformTensor):
         return set()
     found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
     return found | {x._run} if x.sliced else found
@@ -230,14 +230,14 @@ def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Te
     return made
 
 
-def stand(kind: type[Transformed], run: Run, inner: Tensor) -> Any:
+def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> Any:
     """A new interpreted tensor that stands for ``inner``."""
     made = new(kind)
     made._run, made._inner = run, inner
     return made
 
 
-def blank(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Zeros that require gradients, with a slice for every slice of whatever batches ``members`` belong to."""
     special = innermost(members)
     if special is not None:

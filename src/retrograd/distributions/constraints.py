@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Tensor
 
-from ..compat.pickle_names import Borrowed
+from ..compat.pickle_names import TorchNamed
 
 
-class Constraint(Borrowed):
+class Constraint(TorchNamed):
     """A set of values. ``is_discrete``: whether it is countable; ``event_dim``: how many dimensions an event has."""
 
     is_discrete: Any = False

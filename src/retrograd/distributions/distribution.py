@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.pickle_names import Borrowed
-from ..dispatch.transform_tensor import Transformed
+from ..compat.pickle_names import TorchNamed
+from ..dispatch.transform_tensor import TransformTensor
 from ..runtime.user_frame import warn
 from . import constraints
 from .utils import lazy_property
@@ -22,7 +22,7 @@ ONE = Size()
 OURS = ("retrograd.distributions", "torch.distributions")
 
 
-class Distribution(Borrowed):
+class Distribution(TorchNamed):
     """Probabilities of events of ``event_shape``, one distribution for each element of ``batch_shape``.
 
     >>> from retrograd.distributions import Normal
@@ -244,7 +244,7 @@ class Distribution(Borrowed):
 
 def holds(checked: Tensor) -> bool:
     """Whether a check came out well everywhere, within vmap for all slices."""
-    while isinstance(checked, Transformed):
+    while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())
 

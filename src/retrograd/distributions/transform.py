@@ -14,12 +14,12 @@ from typing import Any
 import retrograd as torch
 from retrograd import Size, Tensor
 
-from ..compat.pickle_names import Borrowed
+from ..compat.pickle_names import TorchNamed
 from . import constraints
 from .utils import lazy_property, sum_rightmost
 
 
-class Transform(Borrowed):
+class Transform(TorchNamed):
     """A function from ``domain`` to ``codomain``. With ``cache_size=1`` it remembers its last value and what it came
     from, so that the inverse of that value is exact.
 

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 from ..autograd.dual import Dual
 from ..autograd.function import Function
 from ..core.devices import module_of
-from ..core.error_context import defined
+from ..core.error_context import describe_definition
 from ..core.grad_mode import recording
 from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..dispatch.generic_path import apply, check_cast
 from ..dispatch.op import TENSORS as F
-from ..dispatch.transform_tensor import Run, Transformed, blank, runs, spread_as, stand
+from ..dispatch.transform_tensor import TransformLevel, TransformTensor, placeholder, runs, spread_as, wrap_in
 from ..operations.engine_ops import expand
 from ..operations.indexing.getitem import pick, put_at
 from ..runtime.user_frame import warn
 
 
-class VmapRun(Run):
+class VmapRun(TransformLevel):
     """One run of vmap: over how many slices, and what random numbers do in it."""
 
     __slots__ = ("randomness", "size")
@@ -47,7 +47,7 @@ class VmapRun(Run):
         return batch(self, made)
 
 
-class Batch(Transformed):
+class Batch(TransformTensor):
     """The slices of ``_inner`` along its dimension ``_dim``, of which the user sees one."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class Batch(Transformed):
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
         values = [split(each, self._run)[0] for each in members]
-        return batch(self._run, blank(values, (self._run.size, *shape), dtype))
+        return batch(self._run, placeholder(values, (self._run.size, *shape), dtype))
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         run = self._run
@@ -191,7 +191,7 @@ NO_REQUIRES_GRAD = (
 
 def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
     """The slices of ``value`` along ``dim`` as one batch."""
-    made = stand(Batch, run, value)
+    made = wrap_in(Batch, run, value)
     made._dim = dim
     return made
 
@@ -248,14 +248,14 @@ def unsliced(x: Any) -> Any:
 
 def within(x: Any, run: VmapRun) -> bool:
     """Whether ``x`` is a batch of ``run``, or stands for one."""
-    if not isinstance(x, Transformed):
+    if not isinstance(x, TransformTensor):
         return False
     return x._run is run or within(x._inner, run) or within(getattr(x, "_tangent", None), run)
 
 
 def lowered(x: Any, run: VmapRun) -> Any:
     """``x`` with the slices of ``run`` along a first dimension of its own, under whatever stands for it further in."""
-    if not isinstance(x, Transformed) or x._run.depth <= run.depth:
+    if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return front(x, run)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
@@ -266,7 +266,7 @@ def lowered(x: Any, run: VmapRun) -> Any:
 
 def raised(x: Any, run: VmapRun, dim: int) -> Any:
     """``x`` as a batch of ``run`` along its dimension ``dim``, under whatever stands for it further in."""
-    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+    if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
@@ -323,7 +323,7 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 def part_within(x: Any, run: VmapRun, index: int) -> Any:
     """Slice ``index`` of ``x``, under whatever stands for it further in."""
-    if not isinstance(x, Transformed) or x._run.depth < run.depth:
+    if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
 
@@ -368,7 +368,7 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
     if not own:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
-            f"staticmethod or set generate_vmap_rule=True. {more} Its forward is defined{defined(function.forward)}. Remedy: "
+            f"staticmethod or set generate_vmap_rule=True. {more} Its forward is defined{describe_definition(function.forward)}. Remedy: "
             "set generate_vmap_rule = True in its class."
         )
     values = tree_map(lambda each: split(each, run)[0], args)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
-from ..dispatch.transform_tensor import Transformed
+from ..dispatch.transform_tensor import TransformTensor
 
 
 def functional_call(
@@ -182,7 +182,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """What a tensor of a transformation stands for: the plain tensor, or without ``recurse`` that of the next one out."""
-    while isinstance(tensor, Transformed):
+    while isinstance(tensor, TransformTensor):
         tensor = tensor._inner
         if not recurse:
             break

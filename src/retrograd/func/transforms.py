@@ -14,19 +14,19 @@ from typing import Any
 
 from ..autograd.backward import place_of, solve
 from ..autograd.dual import Dual, make, primal_in, tangent_in, zeros_as
-from ..core.error_context import defined, explained
-from ..core.grad_mode import in_inference, inference_mode, no_grad, put_back, recording, set_recording
-from ..core.graph import AccumulateGrad, Output, nobody
+from ..core.error_context import describe_definition, with_remedy
+from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
+from ..core.graph import AccumulateGrad, OutputEdge, dead_ref
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
-from ..dispatch.transform_tensor import Run, Transformed, blank, runs
+from ..dispatch.transform_tensor import TransformLevel, TransformTensor, placeholder, runs
 from .batched_tensor import Batch, VmapRun, batch, expand_to
 
 Argnums = int | tuple[int, ...]
 
 
-class GradRun(Run):
+class GradRun(TransformLevel):
     """One run of a gradient, the taking of gradients of ``level``: its tensors are ordinary ones."""
 
     __slots__ = ("level",)
@@ -36,7 +36,7 @@ class GradRun(Run):
         self.level = level
 
 
-class JvpRun(Run):
+class JvpRun(TransformLevel):
     """One run of forward mode."""
 
     __slots__ = ()
@@ -51,12 +51,12 @@ def _check_tensor(x: Any) -> Tensor:
     return x
 
 
-def _spread(x: Any, around: Sequence[Run]) -> Any:
+def _spread(x: Any, around: Sequence[TransformLevel]) -> Any:
     """``x`` as a batch of every vmap of ``around`` (the innermost first), each slice with an ``x`` of its own."""
     if not around:
         return x
     run, *rest = around
-    if isinstance(x, Transformed) and x._run is run:
+    if isinstance(x, TransformTensor) and x._run is run:
         if isinstance(x, Batch):
             return batch(x._run, _spread(x._inner, rest), x._dim)
         return make(run, _spread(x._inner, rest), _spread(x._tangent, rest))
@@ -83,13 +83,13 @@ def stand_in(x: Any) -> Any:
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
         text = "only Tensors of floating point dtype can require gradients"
-        raise RuntimeError(explained(text, "convert the argument, as by .float()"))
+        raise RuntimeError(with_remedy(text, "convert the argument, as by .float()"))
     return _alias(_spread(x, runs()[::-1]))
 
 
 def _places(x: Any) -> list[Any]:
     """The places in the graph of everything that ``x`` stands for."""
-    if isinstance(x, Transformed):
+    if isinstance(x, TransformTensor):
         return _places(x._inner) + (_places(x._tangent) if isinstance(x, Dual) else [])
     place = place_of(x)
     return [] if place is None else [place]
@@ -106,7 +106,7 @@ class Level:
     def stand_in(self, x: Any) -> Any:
         """What stands for the argument ``x``."""
         made = inner = stand_in(x)
-        while isinstance(inner, Transformed):  # only the primal is an alias; the tangent of a dual is the caller's
+        while isinstance(inner, TransformTensor):  # only the primal is an alias; the tangent of a dual is the caller's
             inner = inner._inner
         place = place_of(inner)
         (self.own if place.__class__ is AccumulateGrad else self.aliases).append(place)
@@ -128,11 +128,13 @@ class Level:
             if id(place) in wanted:
                 return True
             if place.__class__ is AccumulateGrad:
-                if place.leaf is not nobody and place.leaf() is not None:
+                if place.variable_ref is not dead_ref and place.variable_ref() is not None:
                     return True
             else:
                 stack += (
-                    [place.node] if place.__class__ is Output else [each for each in place.edges if each is not None]
+                    [place.node]
+                    if place.__class__ is OutputEdge
+                    else [each for each in place.edges if each is not None]
                 )
         return False
 
@@ -170,7 +172,7 @@ def _recorded(level: Level, level_run: Callable[[], Any]) -> Any:
     try:
         return GradRun(level).around(level_run)
     finally:
-        put_back(before)
+        restore_recording(before)
 
 
 # --- grad ---------------------------------------------------------------------------------------------------------------
@@ -278,12 +280,12 @@ def _only_tensors(aux: Any) -> None:
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
         text = f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
-        raise RuntimeError(explained(text, "return the tensor itself, of no dimension"))
+        raise RuntimeError(with_remedy(text, "return the tensor itself, of no dimension"))
     if output._array.ndim:
         raise RuntimeError(
             "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
             f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
-            + explained("", "reduce it to one number, as by .sum()", output._node)
+            + with_remedy("", "reduce it to one number, as by .sum()", output._grad_edge)
         )
     if output.is_complex():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
@@ -310,7 +312,7 @@ def _zeros(x: Any) -> Any:
     try:
         return zeros_as(x)
     finally:
-        put_back(before)
+        restore_recording(before)
 
 
 # --- vjp ----------------------------------------------------------------------------------------------------------------
@@ -447,7 +449,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         if strict and any(tangent_in(each, run) is None for each in tree_flatten(output)[0]):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
-                f"with strict=True. f is defined{defined(func)}. Remedy: compute the output from the inputs."
+                f"with strict=True. f is defined{describe_definition(func)}. Remedy: compute the output from the inputs."
             )
         result = tree_map(lambda each: primal_in(each, run), output)
         slope = tree_map(lambda each: _slope(each, run), output)
@@ -458,7 +460,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return outside_inference(run.around)(pushed)
 
 
-def _slope(out: Any, run: Run) -> Any:
+def _slope(out: Any, run: TransformLevel) -> Any:
     found = tangent_in(out, run)
     return _zeros(out) if found is None else found
 
@@ -472,7 +474,7 @@ def check_dual(primal: Any, tangent: Any) -> None:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(primal._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}.{explained('', 'give a tangent of its shape', primal._node, 'The tensor is')}"
+            f"{list(tangent._array.shape)}.{with_remedy('', 'give a tangent of its shape', primal._grad_edge, 'The tensor is')}"
         )
 
 
@@ -494,7 +496,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         inputs = [level.stand_in(each) for each in values]
         output, _ = _output("jvp", "jvp(f, primals, tangents)", func(*structure.unflatten(inputs)), False)
         outs, spec = tree_flatten(output)
-        places = [blank([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
+        places = [placeholder([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
         return spec, outs, places, solve(outs, inputs, places, True, True)
 
     spec, outs, places, slopes = _recorded(level, run)

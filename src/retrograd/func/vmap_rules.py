@@ -15,12 +15,12 @@ import numpy
 
 from ..core.devices import module_of
 from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
-from ..core.views import Geometry, geometry
+from ..core.views import StridedLayout, strided_layout
 from ..dispatch.generic_path import apply
 from ..dispatch.op import OPS
 from ..dispatch.op import TENSORS as F
 from ..dispatch.promotion import common_dtype
-from ..dispatch.transform_tensor import Transformed
+from ..dispatch.transform_tensor import TransformTensor
 from .batched_tensor import (
     RULES,
     VmapRun,
@@ -221,9 +221,9 @@ def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     value, dim = split(tensors[0], run)
     if dim is None or not value._array.strides[dim]:  # slices that lie in one memory: they must not share gradients
         return slices(run, op, tensors, params)
-    step, view = geometry(value._array, value._array).strides[dim], params[1]
-    part = Geometry((run.size, *view.shape), (step, *view.strides), view.offset)
-    whole = geometry(value._array, value._array)
+    step, view = strided_layout(value._array, value._array).strides[dim], params[1]
+    part = StridedLayout((run.size, *view.shape), (step, *view.strides), view.offset)
+    whole = strided_layout(value._array, value._array)
     if op.name == "as_strided_block":
         return batch(run, apply(op, (value,), (whole, part)))
     return batch(run, apply(op, (value, front(tensors[1], run)), (whole, part)), dim)
@@ -583,7 +583,7 @@ def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
 def _by_mask(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     """By a mask that all slices share, so that all results are as long."""
     known, along = split(tensors[1], run)
-    if along is not None or isinstance(known, Transformed):
+    if along is not None or isinstance(known, TransformTensor):
         return RULES["unique_block"](run, op, tensors, params)
     shape = numpy.broadcast_shapes(tensors[0]._array.shape, known._array.shape)
     rows = F.reshape(F.expand(aligned(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.dtypes import of
-from ..core.graph import AccumulateGrad, nobody
+from ..core.graph import AccumulateGrad, dead_ref
 from ..core.tensor import Tensor, memory_of
 from .graph_reader import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
 from .repeats import folded
@@ -104,8 +104,8 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
 
 
 def _has_graph(tensor: Tensor) -> bool:
-    place = tensor._node if tensor._view is None else Tensor._current(tensor)
-    return place is not None and place.leaf is not nobody
+    place = tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
+    return place is not None and place.leaf is not dead_ref
 
 
 def _why_none(tensor: Tensor) -> str:
@@ -115,9 +115,9 @@ def _why_none(tensor: Tensor) -> str:
         return told.why
     if tensor._array.dtype.kind not in "fcV":
         return f"{tensor.dtype} has no gradients"
-    if tensor._cell is None:
+    if tensor._version_counter is None:
         return "it was made in inference mode"
-    if tensor._view is not None and tensor._view._node is not None:
+    if tensor._view is not None and tensor._view._grad_edge is not None:
         return "it is a view made where nothing was recorded (torch.no_grad())"
     return (
         "requires_grad=False; whether it was made so, detached, or computed under torch.no_grad() is not kept "
@@ -289,7 +289,7 @@ def _leaves(found: Explanation) -> Iterator[str]:
 
 def _leaf_line(leaf: Leaf) -> str:
     head = f"  {leaf.name or 'a leaf'} {form(leaf.shape, leaf.dtype)}"
-    gone = leaf.place.__class__ is AccumulateGrad and leaf.place.leaf() is None
+    gone = leaf.place.__class__ is AccumulateGrad and leaf.place.variable_ref() is None
     return _beside(head, str(leaf.line)) + " (it is gone: its gradient will be dropped)" * gone
 
 

@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Any
 
 from ..autograd.function import BackwardCFunction
-from ..core.error_context import defined
-from ..core.graph import AccumulateGrad, Hooks, Output, nobody
-from ..core.saved_tensor_hooks import Packed
+from ..core.error_context import describe_definition
+from ..core.graph import AccumulateGrad, Hooks, OutputEdge, dead_ref
+from ..core.saved_tensor_hooks import PackedValue
 from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
 from ..dispatch.op import FUNCTIONS, METHODS
@@ -157,9 +157,9 @@ class Names:
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Remember a name, unless there is one already."""
-        place, array = tensor._node, tensor._array
+        place, array = tensor._grad_edge, tensor._array
         self.held += (tensor, array)
-        if place is not None and place.leaf is not nobody:
+        if place is not None and place.leaf is not dead_ref:
             self.places.setdefault(id(place), name)
         self.tensors.setdefault(id(array), (name, tensor))
 
@@ -225,7 +225,7 @@ def tensors_in(given: Any, name: str) -> list[Tensor]:
 def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
     """The graph that leads to ``tensors``, of which some may have none."""
     names = names or Names()
-    places = [each._node if each._view is None else Tensor._current(each) for each in tensors]
+    places = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
     nodes = _nodes(places)
     numbers = {node: index + 1 for index, node in enumerate(nodes)}
     leaves: dict[Any, Leaf] = {}
@@ -298,8 +298,8 @@ def _place_of(place: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, 
     """An operand that has a place in the graph."""
     if place is None or place.__class__ is not AccumulateGrad:
         at = None if place is None else numbers[place.node]
-        return Operand(name, at, place.position if place.__class__ is Output else 0)
-    if place.leaf is nobody:
+        return Operand(name, at, place.position if place.__class__ is OutputEdge else 0)
+    if place.variable_ref is dead_ref:
         why = "a view made where nothing was recorded, of a tensor that has a graph: gradients end there"
         return Operand(name, why=why, shape=place.shape, dtype=place.dtype)
     if place not in leaves:
@@ -349,7 +349,7 @@ def _saved_operand(node: Any, index: int) -> Any:
     if operation is None or operation.several or index >= len(operation.tensors):
         return None
     value = getattr(node, "s_" + operation.tensors[index], None)
-    return None if value.__class__ is Packed else value
+    return None if value.__class__ is PackedValue else value
 
 
 class _Memory:
@@ -362,7 +362,7 @@ class _Memory:
     def note(self, node: Any, names: Names) -> None:
         """Learn from a node where the leaves and values lie that have a gradient."""
         for edge in node.edges:
-            if edge.__class__ is AccumulateGrad and edge.leaf is not nobody:
+            if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
                 self.inside.setdefault(id(memory_of(edge.array)), f"the leaf {called}" if called else "a leaf")
         for each in getattr(node, "arrays", ()):
@@ -442,7 +442,7 @@ def kept_by(node: Any) -> tuple[list[Kept], bool]:
 
 
 def _kept(name: str, value: Any, cell: Any, seen: int) -> Kept:
-    if value.__class__ is Packed:
+    if value.__class__ is PackedValue:
         held = value.value
         array = held._array if isinstance(held, Tensor) else held
         size = getattr(array, "nbytes", 0)
@@ -461,7 +461,7 @@ def _of_function(name: str, saved: Any) -> Kept:
         return _kept(name, packed, None, 0)
     given = getattr(saved, "given", None)
     if given is not None:
-        return _kept(name, given._array, given._cell, saved.seen)
+        return _kept(name, given._array, given._version_counter, saved.seen)
     return _kept(name, saved.array, saved.cell, saved.seen)
 
 
@@ -482,7 +482,7 @@ def _hooks(place: Any) -> list[str]:
 
 
 def _who(hook: Any) -> str:
-    return f" {getattr(hook, '__name__', type(hook).__name__)}{defined(hook)}"
+    return f" {getattr(hook, '__name__', type(hook).__name__)}{describe_definition(hook)}"
 
 
 __all__ = ["Kept", "Leaf", "Line", "Operand", "Reading", "Step", "names_around", "read", "tensors_in"]

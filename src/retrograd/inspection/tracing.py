@@ -82,7 +82,7 @@ class tracing:
 
 def _note(frame: FrameType, result: Tensor) -> None:
     """Remember what a function of the package returns."""
-    node = result._node
+    node = result._grad_edge
     if node is not None and node.__class__ is not AccumulateGrad:
         if node.node not in _operands:
             _note_operands(frame, node.node)
@@ -106,7 +106,7 @@ _CUTS = {
 def _why(frame: FrameType, result: Tensor) -> str:
     """Why a result has no gradient; nothing if this function is not the one to say."""
     name = frame.f_code.co_name
-    at = user_frame.describe(*user_frame.caller())
+    at = user_frame.describe(*user_frame.user_location())
     at = f" at {at}" if at else ""
     if name in _CUTS:
         return _CUTS[name] + at

@@ -15,7 +15,7 @@ import numpy
 
 from . import attention_numba
 from .matmul import product
-from .memory_format import widened
+from .memory_format import upcast_half
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
@@ -37,7 +37,7 @@ class _Work:
 
     def flat(self, x: Any) -> Any:
         """Batch and heads as one dimension."""
-        x = widened(x)
+        x = upcast_half(x)
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
     def blocks(self) -> Iterator[tuple[slice, slice, int]]:
@@ -125,7 +125,7 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     A query that sees no key gets zeros.
     """
     if mask is None:
-        found = attention_numba.forward(widened(query), widened(key), widened(value), causal, scale)
+        found = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
         if found is not None:
             return found[0].astype(query.dtype, copy=False), found[1]
     work = _Work(np, query, key, value, mask, causal, scale)
@@ -145,8 +145,8 @@ def backward(
 ) -> tuple[Any, ...]:
     """The gradients of query, key and value. The scores are made again, block by block."""
     if mask is None:
-        wide = widened(query), widened(key), widened(value)
-        found = attention_numba.backward(widened(g), *wide, sums, causal, scale)
+        wide = upcast_half(query), upcast_half(key), upcast_half(value)
+        found = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
         if found is not None:
             return tuple([each.astype(query.dtype, copy=False) for each in found])
     work = _Work(np, query, key, value, mask, causal, scale)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from .gather_scatter import put_along, taken_along, within
-from .half_precision import widened
+from .half_precision import upcast_all_half
 
 INT = numpy.dtype(numpy.int64)
 
@@ -34,7 +34,7 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
         target = np.where(counts, target, 0)
     if weight is None:
         return target, None if counts is None else counts.astype(dtype)
-    found = widened(weight)[0][target]
+    found = upcast_all_half(weight)[0][target]
     return target, found if counts is None else found * counts
 
 

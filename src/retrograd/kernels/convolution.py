@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from . import convolution_numba, small_arrays
-from .memory_format import widened, windows, zero_padded
+from .memory_format import upcast_half, windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18
@@ -124,8 +124,8 @@ def output_of(
         found = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
         if found is not None:
             return found
-    dtype, x, w = x.dtype, widened(x), widened(w)
-    bias = None if bias is None else widened(bias)
+    dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
+    bias = None if bias is None else upcast_half(bias)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
@@ -195,8 +195,8 @@ def input_of(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
     """The adjoint of :func:`output_of` for its input: what a transposed convolution gives, of the given shape."""
-    dtype, y, w = y.dtype, widened(y), widened(w)
-    bias = None if bias is None else widened(bias)
+    dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
+    bias = None if bias is None else upcast_half(bias)
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
@@ -247,7 +247,7 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
 
 def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """The adjoint of :func:`output_of` for its weight, of the given shape."""
-    dtype, y, x = y.dtype, widened(y), widened(x)
+    dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
     if (found := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return found.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
@@ -285,7 +285,7 @@ def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: 
 
 def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
     """The adjoint of :func:`unfolded`: columns added up where their windows stood."""
-    dtype, x = x.dtype, widened(x)
+    dtype, x = x.dtype, upcast_half(x)
     lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
     columns = x.reshape(*lead, *kernel, *out)
     slab = np.zeros((*lead, *(n + 2 * p for n, p in zip(space, padding, strict=True))), x.dtype)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from .memory_format import widened
+from .memory_format import upcast_half
 
 BILINEAR, NEAREST, BICUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -117,7 +117,7 @@ def _terms(
 
 def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
     """``x`` (batch, channels, *space) at the places of ``grid`` (batch, *out, axes): (batch, channels, *out)."""
-    dtype, x, grid = x.dtype, widened(x), widened(grid)
+    dtype, x, grid = x.dtype, upcast_half(x), upcast_half(grid)
     batch, channels, *space = x.shape
     out = np.zeros((batch, channels, math.prod(grid.shape[1:-1])), x.dtype)
     flat = x.reshape(batch, channels, math.prod(space))
@@ -128,7 +128,7 @@ def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, order
 
 def spread(np: Any, g: Any, grid: Any, shape: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
     """The adjoint of :func:`read`: zeros of the given shape, to which every place of ``g`` gives its shares."""
-    dtype, g, grid = g.dtype, widened(g), widened(grid)
+    dtype, g, grid = g.dtype, upcast_half(g), upcast_half(grid)
     batch, channels, *space = shape
     size = math.prod(space)
     out = np.zeros(batch * channels * size, g.dtype)

@@ -13,6 +13,6 @@ F32 = numpy.dtype(numpy.float32)
 ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, numpy.float64)}
 
 
-def widened(*arrays: Any) -> tuple[Any, ...]:
+def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, float16 and bfloat16 ones in float32; None stays None."""
     return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)

@@ -13,7 +13,7 @@ import numpy
 from ..core.dtypes import SHORT, unsupported
 from . import numba_operands
 from .gather_scatter import FEW, grid, put_along, same_around, taken, taken_along
-from .half_precision import widened
+from .half_precision import upcast_all_half
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -185,7 +185,7 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
     if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
-        long, added = widened(x, values)
+        long, added = upcast_all_half(x, values)
         return scatter_reduce(np, long, index, added, dim, reduce, include_self).astype(x.dtype)
     out = np.array(x, order="C")
     if index.size == 0:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from . import numba_operands
-from .memory_format import laid_as, widened
+from .memory_format import in_memory_format_of, upcast_half
 
 MANY = 8  # from so many taps on a product with a matrix is faster
 
@@ -96,14 +96,14 @@ def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     """``x`` with the maps of ``plan`` applied along its last dimensions."""
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
-    found = widened(x) if weighted else x
+    found = upcast_half(x) if weighted else x
     for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_turn):
         found = _along(np, found, axis, taps)
         if taps.empty is not None:
             found[(*(slice(None),) * axis, np.asarray(taps.empty))] = 0
     if found is x or found.base is not None:
         found = found.copy()
-    return laid_as(np, found.astype(dtype, copy=False), x)
+    return in_memory_format_of(np, found.astype(dtype, copy=False), x)
 
 
 def _turn(each: tuple[int, Taps]) -> tuple[float, int]:

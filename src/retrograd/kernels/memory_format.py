@@ -21,7 +21,7 @@ def numpy_order(x: Any) -> Any:
     return x.transpose(0, *range(2, x.ndim), 1)
 
 
-def laid_as(np: Any, result: Any, *models: Any) -> Any:
+def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
     """``result`` with its channels innermost in memory if one of the ``models`` has them there."""
     for each in models:
         if not each.flags.c_contiguous:
@@ -33,7 +33,7 @@ def laid_as(np: Any, result: Any, *models: Any) -> Any:
     return np.ascontiguousarray(numpy_order(result)).transpose(0, result.ndim - 1, *range(1, result.ndim - 1))
 
 
-def widened(x: Any) -> Any:
+def upcast_half(x: Any) -> Any:
     """``x``, or in float32 if it is a shorter float: float16 and bfloat16 (kind V) have no BLAS."""
     return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 

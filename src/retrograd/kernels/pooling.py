@@ -15,7 +15,7 @@ import numpy
 
 from . import numba_operands, small_arrays
 from .interpolation import adaptive_bounds, picked, regular
-from .memory_format import laid_as, widened
+from .memory_format import in_memory_format_of, upcast_half
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -105,7 +105,9 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
         step *= x.shape[axis]
         if along[0].ndim == 1 and along[0].min() < 0:
             best[(..., along[0] < 0, *(slice(None),) * (x.ndim - axis - 1))] = _lowest(np, x.dtype)
-    return laid_as(np, best, x), None if where is None else laid_as(np, where.astype(np.int64), x)
+    return in_memory_format_of(np, best, x), None if where is None else in_memory_format_of(
+        np, where.astype(np.int64), x
+    )
 
 
 def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
@@ -118,7 +120,7 @@ def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
     indices = np.empty(values.shape, np.int64)
     _, kernel, stride, padding, dilation = zip(*places.how, strict=True)
     loops.maxima(planes, kernel, (*stride, *padding, *dilation), values, indices)
-    return tuple([laid_as(np, each.reshape(*x.shape[:-2], *places.out), x) for each in (values, indices)])
+    return tuple([in_memory_format_of(np, each.reshape(*x.shape[:-2], *places.out), x) for each in (values, indices)])
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
@@ -181,11 +183,11 @@ def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> 
         flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
         loops.spread(*flat, spreading)
         return spreading.reshape(shape)
-    out = np.zeros(planes * size, widened(g).dtype if not once else g.dtype)
+    out = np.zeros(planes * size, upcast_half(g).dtype if not once else g.dtype)
     if g.size:
         places = indices.reshape(planes, -1) + np.arange(planes)[:, None] * size
         if once:
             out[places.reshape(-1)] = g.reshape(-1)
         else:
-            np.add.at(out, places.reshape(-1), widened(g).reshape(-1))
+            np.add.at(out, places.reshape(-1), upcast_half(g).reshape(-1))
     return out.reshape(shape).astype(g.dtype, copy=False)

@@ -57,10 +57,10 @@ class Stream:
     """
 
     __slots__ = (
-        "_known", "_lengths", "_made", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
+        "_known", "_lengths", "_bit_generator", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
     )  # fmt: skip
 
-    _made: Any
+    _bit_generator: Any
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.seed_with(seed)
@@ -68,9 +68,9 @@ class Stream:
     @property
     def _engine(self) -> Any:
         """NumPy's MT19937, made at the first draw: importing ``numpy.random`` takes longer than the rest of us."""
-        made = self._made
+        made = self._bit_generator
         if made is None:
-            made = self._made = numpy.random.MT19937(0)
+            made = self._bit_generator = numpy.random.MT19937(0)
             made._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
         return made
 
@@ -79,7 +79,7 @@ class Stream:
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
-        self._made = None
+        self._bit_generator = None
         self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
         self.kept: float | None = None
         self._known: tuple[Array, int] | None = None

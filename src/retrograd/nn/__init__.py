@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from ..compat.missing_names import absent
+from ..compat.missing_names import module_getattr
 from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .parallel import DataParallel
@@ -34,4 +34,4 @@ __all__ = [
     "utils", "factory_kwargs", "parallel", "DataParallel",
 ]  # fmt: skip
 __all__ += [_name for _name in modules.__all__ if _name != "utils"]
-__getattr__ = absent(__name__, {"attention": "attention", "grad": "grad"})
+__getattr__ = module_getattr(__name__, {"attention": "attention", "grad": "grad"})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..compat.pickle_names import Borrowed
+from ..compat.pickle_names import TorchNamed
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
 from ..operations.creation.factory import empty_like
@@ -30,7 +30,7 @@ class PackedSequence_(NamedTuple):
     unsorted_indices: Tensor | None
 
 
-class PackedSequence(Borrowed, PackedSequence_):
+class PackedSequence(TorchNamed, PackedSequence_):
     """Sequences without padding: ``data`` has first all first elements, then all second ones of those that go on, …
 
     ``batch_sizes`` says how many sequences have each step; ``sorted_indices`` in which order the sequences lie (longest

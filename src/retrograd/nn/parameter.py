@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
 from ..dispatch.promotion import OURS, PLAIN
-from ..dispatch.transform_tensor import Interpreted
+from ..dispatch.transform_tensor import WrapperTensor
 from ..operations.creation.conversion import on_cpu
 from ..operations.creation.factory import empty
 from ..operations.tensor_protocols import rebuild as rebuild_tensor
@@ -122,7 +122,7 @@ class Buffer(Tensor, metaclass=_EveryBuffer):
 # -- Not made yet ----------------------------------------------------------------------------------------------------
 
 
-class UninitializedTensorMixin(Interpreted):
+class UninitializedTensorMixin(WrapperTensor):
     """A tensor whose shape is not known yet; :meth:`materialize` makes it in place."""
 
     __slots__ = ()

@@ -10,7 +10,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ..core.dtypes import SHORT
-from ..core.views import Geometry, type_string
+from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels.half_precision import F32
 from ..kernels.numba_dispatch import LARGE, looped
@@ -19,7 +19,7 @@ from ..kernels.reductions import sum_along, summed
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
+    inline_expr=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """``self`` with elements of ``dtype`` (a copy)."""
@@ -56,7 +56,7 @@ sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 # -- Through strides: `whole` is the geometry of a memory's tensor, `part` of a view of it (see core/views.py).
 
 
-def _span(geometry: Geometry) -> tuple[int, int]:
+def _span(geometry: StridedLayout) -> tuple[int, int]:
     """The first element of the memory that a geometry touches, and the last."""
     if 0 in geometry.shape:
         return geometry.offset, geometry.offset
@@ -64,7 +64,7 @@ def _span(geometry: Geometry) -> tuple[int, int]:
     return geometry.offset, geometry.offset + reach
 
 
-def _through(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
+def _through(np: Any, memory: Any, start: int, geometry: StridedLayout) -> Any:
     strides = tuple(step * memory.itemsize for step in geometry.strides)
     return as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
 
@@ -73,14 +73,14 @@ def as_strided_of(np: Any) -> Any:
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
-def _memory(np: Any, dtype: Any, *geometries: Geometry) -> tuple[Any, int]:
+def _memory(np: Any, dtype: Any, *geometries: StridedLayout) -> tuple[Any, int]:
     """A zeroed memory in which all geometries fit, and the place at which it starts."""
     spans = [_span(each) for each in geometries]
     start = min(first for first, _ in spans)
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
-def _laid(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> None:
+def _laid(np: Any, memory: Any, start: int, geometry: StridedLayout, values: Any) -> None:
     """Write ``values`` into a zeroed memory, adding up what lies at one place."""
     if overlaps(geometry):
         np.add.at(memory, _through(np, np.arange(memory.size), start, geometry).ravel(), values.ravel())
@@ -88,8 +88,8 @@ def _laid(np: Any, memory: Any, start: int, geometry: Geometry, values: Any) -> 
         _through(np, memory, start, geometry)[...] = values
 
 
-def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
-    """What lies in memory, divided at every place by how many elements of ``geometry`` lie there: they share it."""
+def _shared_out(np: Any, memory: Any, start: int, geometry: StridedLayout) -> Any:
+    """What lies in memory, divided at every place by how many elements of ``strided_layout`` lie there: they share it."""
     if not overlaps(geometry):
         return memory
     counts = np.zeros_like(memory)
@@ -98,7 +98,7 @@ def _shared_out(np: Any, memory: Any, start: int, geometry: Geometry) -> Any:
 
 
 @op(function=False, method=False, linear=True, opmath=True)
-def strided_read(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
     memory, start = _memory(np, self.dtype, whole, part)
     _laid(np, memory, start, whole, self)
@@ -109,7 +109,7 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 
 @op(function=False, method=False, linear=True, opmath=True)
-def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
     memory, start = _memory(np, self.dtype, whole, part)
     _laid(np, memory, start, part, self)
@@ -119,7 +119,7 @@ def strided_add(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
 
 
-def overlaps(geometry: Geometry) -> bool:
+def overlaps(geometry: StridedLayout) -> bool:
     """Whether two elements of a geometry may lie at one place."""
     reach = 0
     for step, size in sorted(zip(geometry.strides, geometry.shape, strict=True)):
@@ -131,7 +131,7 @@ def overlaps(geometry: Geometry) -> bool:
 
 
 @op(function=False, method=False, linear=True)
-def strided_write(np: Any, self: Any, source: Any, /, whole: Geometry, part: Geometry) -> Any:
+def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """``self``, which lies in memory as ``whole``, with its view ``part`` overwritten by ``source`` (None: zeros)."""
     memory, start = _memory(np, self.dtype, whole, part)
     _through(np, memory, start, whole)[...] = self

@@ -13,7 +13,7 @@ from ..kernels.numba_dispatch import LARGE, looped
 # -- Rules -----------------------------------------------------------------------------------------------------------
 
 
-def no_slope(F: Any, g: Any) -> Any:
+def zero_grad_rule(F: Any, g: Any) -> Any:
     """The gradient of a piecewise constant function."""
     return F.zeros_as(g)
 

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from ..compat import unsupported
-from ..compat.missing_names import LeftOut
+from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
 from . import engine_ops, tensor_operators, tensor_protocols
@@ -69,7 +69,7 @@ def install() -> None:
     for name, shown in views.PROPERTIES.items():
         setattr(Tensor, name, shown)
     for name in unsupported.TENSOR:
-        setattr(Tensor, name, LeftOut(name))
+        setattr(Tensor, name, UnsupportedAttribute(name))
     # By the priority, NumPy's numbers and arrays leave operators to us.
     for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
         setattr(Tensor, name, given)

@@ -7,13 +7,13 @@ from typing import Any, cast
 import numpy
 
 from ..core.tensor import Tensor, wrap
-from ..dispatch.declare import surface
+from ..dispatch.declare import public
 from .elementwise.arithmetic import floor_divide, remainder, rsub_number
 from .elementwise.bitwise import bitwise_left_shift, bitwise_not, bitwise_right_shift
 from .elementwise.elementary import pow, reciprocal
 
 
-@surface()
+@public()
 def positive(input: Tensor) -> Tensor:
     """The tensor itself."""
     if input._array.dtype.kind == "b":
@@ -28,7 +28,7 @@ def invert(input: Tensor) -> Tensor:
     return cast(Tensor, bitwise_not(input))
 
 
-@surface(function=False, name="__array_wrap__")
+@public(function=False, name="__array_wrap__")
 def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
     """What NumPy's functions give for a tensor: a tensor."""
     return wrap(numpy.asarray(array))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import devices, dtypes, formatting, torch_function
-from ..core.error_context import explained
+from ..core.error_context import with_remedy
 from ..core.tensor import (
     Tensor,
     address,
@@ -15,14 +15,14 @@ from ..core.tensor import (
     memory_of,
     wrap,
 )
-from ..dispatch.declare import surface
+from ..dispatch.declare import public
 from ..dispatch.promotion import OURS
-from ..runtime.user_frame import brief, briefly, warn
+from ..runtime.user_frame import strip_frames, strips_frames, warn
 from .creation.conversion import item, numpy_, on_cpu
 from .engine_ops import as_strided_of
 
 
-@briefly
+@strips_frames
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
@@ -54,14 +54,14 @@ def _int(self: Tensor) -> int:
     try:
         return int(_real(self, "int64_t"))
     except Exception as error:
-        raise brief(error) or error from None
+        raise strip_frames(error) or error from None
 
 
 def _float(self: Tensor) -> float:
     try:
         return float(_real(self, "double"))
     except Exception as error:
-        raise brief(error) or error from None
+        raise strip_frames(error) or error from None
 
 
 def _real(self: Tensor, name: str) -> Any:
@@ -77,7 +77,7 @@ def _complex(self: Tensor) -> complex:
     try:
         return complex(_one(self))
     except Exception as error:
-        raise brief(error) or error from None
+        raise strip_frames(error) or error from None
 
 
 def _index(self: Tensor) -> int:
@@ -106,7 +106,7 @@ def _reversed(self: Tensor) -> Tensor:
     return self if self._array.ndim == 0 else self.flip(0)
 
 
-@briefly
+@strips_frames
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, Tensor):
         return bool(element.eq(self).any())
@@ -162,7 +162,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
-            + explained("", "copy x.detach().clone()", self._node, "The tensor is")
+            + with_remedy("", "copy x.detach().clone()", self._grad_edge, "The tensor is")
         )
     copied = _like(self, _copied(self._array, memo))
     copied.requires_grad_(self.requires_grad)
@@ -193,12 +193,18 @@ def _like(x: Tensor, array: Any) -> Tensor:
     if x.__class__ is Tensor:
         return out
     made: Tensor = object.__new__(x.__class__)
-    made._array, made._cell, made._node, made._view, made._grad = out._array, out._cell, None, None, None
+    made._array, made._version_counter, made._grad_edge, made._view, made._grad = (
+        out._array,
+        out._version_counter,
+        None,
+        None,
+        None,
+    )
     return made
 
 
 def _shallow(self: Tensor) -> Tensor:
-    with torch_function.switched(torch_function.MODES):  # before it has its attributes
+    with torch_function.disabled_overrides(torch_function.MODES):  # before it has its attributes
         out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
@@ -209,7 +215,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
         made._array = devices.move(made._array, devices.device(place))
-    with torch_function.switched(torch_function.MODES):
+    with torch_function.disabled_overrides(torch_function.MODES):
         made.requires_grad_(requires_grad)
     made.__dict__.update(attributes)
     return made
@@ -234,4 +240,4 @@ DUNDERS: dict[str, Any] = {
 
 for _name, _function in DUNDERS.items():
     _function.__qualname__ = f"Tensor.{_name}"
-    surface(function=False, name=_name)(_function)
+    public(function=False, name=_name)(_function)

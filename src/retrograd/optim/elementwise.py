@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
-from ..core.views import bump, check_in_place
+from ..core.views import bump_version, check_in_place
 from .fused import carry_out
 from .optimizer import Optimizer, counter, loss_of, recorded
 
@@ -132,7 +132,7 @@ def count(state: dict[str, Any]) -> float:
         raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
     array = step._array
     array += 1
-    bump(step)
+    bump_version(step)
     return float(array)
 
 

@@ -16,7 +16,7 @@ import numpy
 
 from ..core import devices
 from ..core.grad_mode import recording
-from ..core.rule_namespace import LEVEL
+from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
 from ..kernels.numba_dispatch import LARGE
 from ..runtime import user_frame
@@ -238,7 +238,7 @@ class OnTensors:
         x.clamp_(low, high)
 
     def maximum_(self, x: Tensor, y: Tensor) -> None:
-        x.copy_(LEVEL[Tensor].maximum(self.kept(x), self.kept(y)))
+        x.copy_(RULE_NAMESPACES[Tensor].maximum(self.kept(x), self.kept(y)))
 
     def add_(self, x: Tensor, y: Tensor, scale: Any = 1) -> None:
         if isinstance(scale, Tensor):
@@ -295,15 +295,15 @@ def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numb
     arrays = None if recording() else _numbers(tensors)
     if arrays is not None:
         level_for(param._array, arrays[0].dtype).run(rule, numbers, arrays)
-        place = user_frame.caller()
+        place = user_frame.user_location()
         for each in (param, *state):
-            cell = each._cell
+            cell = each._version_counter
             if cell is not None:
                 cell[0] += 1
                 cell[1] = place
         return
     if param.is_complex():
-        tensors = [LEVEL[Tensor].view_as_real(each) for each in tensors]
+        tensors = [RULE_NAMESPACES[Tensor].view_as_real(each) for each in tensors]
     _on_tensors.run(rule, numbers, tensors)
 
 

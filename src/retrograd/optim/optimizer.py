@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Any
 
 from ..core import dtypes
-from ..core.grad_mode import put_back, recording, set_recording
+from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.graph import Handle
 from ..core.tensor import Tensor
 from ..operations.creation.conversion import typename
 from ..operations.creation.from_data import tensor
-from ..runtime.timed_functions import timed
+from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import warn
 
 
@@ -48,7 +48,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """``step`` of some class, which calls the hooks of optimisers of this class (not of classes derived from it)."""
 
-    @timed(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
+    @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
@@ -219,7 +219,7 @@ class Optimizer:
         """Whether ``step`` of this optimiser has been set to another function since it is being watched."""
         return self.__dict__.get("step") is not self._step_watched
 
-    @timed(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
+    @profiled(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take away the gradients of all parameters, or (``set_to_none=False``) fill them with zeros."""
         for group in self.param_groups:
@@ -378,7 +378,7 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
     try:
         return closure()
     finally:
-        put_back(before)
+        restore_recording(before)
 
 
 class recorded:

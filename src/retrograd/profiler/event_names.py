@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..dispatch.node_classes import MADE
+from ..dispatch.node_classes import LAZY_FUNCTIONS
 from ..dispatch.op import FUNCTIONS, METHODS, OPS
 from ..dispatch.signatures import signatures
 
@@ -198,13 +198,13 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 def names_of_functions() -> dict[FunctionType, Name]:
     """The names of the calls of all functions of the table that are to be timed."""
-    return _names(len(MADE), sum(module in sys.modules for module in SPACES))
+    return _names(len(LAZY_FUNCTIONS), sum(module in sys.modules for module in SPACES))
 
 
 @functools.lru_cache(1)
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
     """The names as long as there are so many functions, in so many name spaces."""
-    found: dict[FunctionType, Name | None] = {each: _inside(each) for each in MADE}
+    found: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
             function in found or name in METHODS_TIMED or name in PROPERTIES_TIMED

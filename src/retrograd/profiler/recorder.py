@@ -27,15 +27,15 @@ from typing import Any
 import numpy
 
 from ..core import engine
-from ..core.graph import AccumulateGrad, Output, next_number
-from ..core.rule_namespace import LEVEL
+from ..core.graph import AccumulateGrad, OutputEdge, next_number
+from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
 from ..core.torch_function import watch
 from ..dispatch.node_classes import TIMED as TIMED_CODE
-from ..dispatch.node_classes import UNWRITTEN, compiled
+from ..dispatch.node_classes import UNWRITTEN, compile_source
 from ..dispatch.op import TENSORS
 from ..runtime import user_frame
-from ..runtime.timed_functions import TIMED
+from ..runtime.timed_functions import PROFILED
 from .event_names import full, name_in_rules, names_of_functions
 
 #: What kind of thing a call was (PyTorch's numbers).
@@ -114,9 +114,9 @@ class Session:
     def made(self, call: Call, result: Any) -> None:
         """Note of a call which node it made: the one of its result, if that is younger than all known before."""
         first = result[0] if result.__class__ in (tuple, list) and result else result
-        node = getattr(first, "_node", None)
+        node = getattr(first, "_grad_edge", None)
         if node is not None and node.__class__ is not AccumulateGrad:
-            number = -(node.node if node.__class__ is Output else node).number
+            number = -(node.node if node.__class__ is OutputEdge else node).number
             if number > call.youngest:
                 call.sequence = number
                 self.youngest = max(self.youngest, number)
@@ -271,14 +271,14 @@ def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
 
 
 def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A place is served (``engine._serve``)."""
+    """A place is served (``engine._visit``)."""
     place, session = args[0], sessions.get(get_ident())
-    if session is not None and place.__class__ is not Output:
+    if session is not None and place.__class__ is not OutputEdge:
         _evaluate(session, place.name(), -place.number, _line(place))
 
 
 def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A node runs (``engine._send``)."""
+    """A node runs (``engine._apply``)."""
     place, session = args[0], sessions.get(get_ident())
     if session is None:
         return None
@@ -295,12 +295,12 @@ def _line(place: Any) -> tuple[CodeType, int] | None:
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A leaf gets its gradient (``engine._finish_leaf``)."""
+    """A leaf gets its gradient (``engine._visit_leaf``)."""
     session = sessions.get(get_ident())
     if session is None:
         return None
     _evaluate(session, LEAF, -1, None)
-    write, variable = args[5], args[0].leaf()
+    write, variable = args[5], args[0].variable_ref()
     if session.memory and variable is not None:
         session.hold(None, variable._grad, (variable._grad,))  # what it has is not new
     return session.begin(LEAF, (args[1],), BACKWARD) if write else None
@@ -309,7 +309,7 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
     """The leaf has it: if that is a copy, its memory is new."""
     _end(call, None, args)
-    session, variable = sessions.get(get_ident()), args[0].leaf()
+    session, variable = sessions.get(get_ident()), args[0].variable_ref()
     if call is not None and session is not None and session.memory and variable is not None:
         session.hold(call, variable._grad, args)
 
@@ -336,7 +336,9 @@ class _State:
 
     __slots__ = ("begin", "brief", "end", "run")
 
-    def __init__(self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = user_frame.brief) -> None:
+    def __init__(
+        self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = user_frame.strip_frames
+    ) -> None:
         self.begin, self.end, self.brief = begin, end, brief
         self.run: Callable[..., Any]
 
@@ -348,7 +350,7 @@ _LINES = [
     "    except Exception as _error:",
     "        'STATE'.end(call, None, args)",
     "        _error = 'STATE'.brief(_error)",
-    *("        " + each for each in user_frame.RAISE),
+    *("        " + each for each in user_frame.RERAISE),
     "    except BaseException:",
     "        'STATE'.end(call, None, args)",
     "        raise",
@@ -362,7 +364,7 @@ def _code(free: int) -> CodeType:
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
-    made: FunctionType = compiled(TIMED_CODE, lines, {}, "outer")(*names)
+    made: FunctionType = compile_source(TIMED_CODE, lines, {}, "outer")(*names)
     return made.__code__
 
 
@@ -443,7 +445,7 @@ class _Exchange:
         for each, name in names_of_functions().items():
             if each not in self.exchanged:
                 self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
-        for function, (said, operation) in list(TIMED.items()):
+        for function, (said, operation) in list(PROFILED.items()):
             if function not in self.exchanged:
                 self._function(function, partial(_begin_said, said, operation))
 
@@ -451,11 +453,11 @@ class _Exchange:
         self._functions()
         function: Any
         for function, begin, end in (
-            (engine.sweep, _begin_sweep, _end), (engine._serve, _begin_place, _end), (engine._send, _begin_node, _end),
-            (engine._finish_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
+            (engine.run_backward, _begin_sweep, _end), (engine._visit, _begin_place, _end), (engine._apply, _begin_node, _end),
+            (engine._visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
         ):  # fmt: skip
             self._function(function, begin, end, brief=lambda error: None)
-        for level in {id(each): each for each in LEVEL.values() if each is not TENSORS}.values():
+        for level in {id(each): each for each in RULE_NAMESPACES.values() if each is not TENSORS}.values():
             for key, kernel in list(level.__dict__.items()):
                 self.kernels.append((level.__dict__, key, kernel))
                 level.__dict__[key] = _timed_kernel(kernel, name_in_rules(key))
@@ -473,7 +475,7 @@ class _Exchange:
         if _LEAVES.hooked is _FOR_NOW:  # else a leaf has got a hook meanwhile
             _LEAVES.hooked = False
 
-    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = user_frame.brief) -> None:
+    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = user_frame.strip_frames) -> None:
         known = self.states.get(function)
         if known is None or known[2] is not function.__code__:
             state = _State(begin, end, brief)

@@ -33,18 +33,18 @@ COMPUTING = tuple(
 COMPILED = "retrograd.kernels.numba."
 
 
-class Quiet(ModuleType):
+class SilencedModule(ModuleType):
     """A module whose globals hold None where its name was."""
 
     __name__ = property(lambda module: module.__spec__.name)
 
 
-def hush() -> None:
+def silence_numpy_warnings() -> None:
     """Make quiet what has been imported of the package, to its end (the classes of a module need its name)."""
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
         if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
-            module.__class__ = Quiet
+            module.__class__ = SilencedModule
             module.__dict__["__name__"] = None
 
 

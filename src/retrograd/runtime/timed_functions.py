@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 #: The functions; what finds the name of a call from its arguments; whether it is an operation (of the user's).
-TIMED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDictionary()
+PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDictionary()
 
 
-def timed(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
+def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
     """Let calls of a function be shown by a profiler as ``name(*args, **kwargs)`` of its arguments."""
 
     def declare(function: Callee) -> Callee:
-        TIMED[function] = name, operation
+        PROFILED[function] = name, operation
         return function
 
     return declare

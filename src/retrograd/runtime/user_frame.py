@@ -45,7 +45,7 @@ FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, A
 OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
 
 
-def brief(error: Exception) -> Exception | None:
+def strip_frames(error: Exception) -> Exception | None:
     """``error`` without the frames of the package through which it came, or None if it shall stay as it is.
 
     For the function that the user called, which catches and raises it: what is left is the user's line and that
@@ -75,7 +75,7 @@ def _no_memory(error: MemoryError) -> RuntimeError:
     return RuntimeError(f"{words} Error code 12 (Cannot allocate memory)")
 
 
-def briefly(function: Callee) -> Callee:
+def strips_frames(function: Callee) -> Callee:
     """``function``, which raises without the frames below its own (see :func:`brief`); for what is not called often."""
 
     @functools.wraps(function)
@@ -83,7 +83,7 @@ def briefly(function: Callee) -> Callee:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            error = brief(error)  # type: ignore[assignment]
+            error = strip_frames(error)  # type: ignore[assignment]
             if error is None:
                 raise
             raise error from error.__cause__
@@ -94,13 +94,13 @@ def briefly(function: Callee) -> Callee:
 
 
 #: How written code raises what it caught as ``_error``. (Of that name: Python forgets it, and with it the frame.)
-RAISE = (
+RERAISE = (
     "if _error is None: raise",
     "raise _error from _error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this",
 )
 
 
-def caller(depth: int = 1) -> tuple[CodeType | None, int]:
+def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
     """The place in the user's program that is being run: code object and instruction.
 
     ``depth``: how many frames of the package are there for certain; each that is looked at costs 0.1 µs.

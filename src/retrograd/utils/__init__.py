@@ -1,7 +1,7 @@
 """Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
 
-from ..compat.missing_names import absent
+from ..compat.missing_names import module_getattr
 
 _LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
 __all__ = list(_LATER)
-__getattr__ = absent(__name__, _LATER)
+__getattr__ = module_getattr(__name__, _LATER)

@@ -17,7 +17,7 @@ from ..autograd import backward
 from ..autograd.function import Function, kept
 from ..autograd.graph import saved_tensors_hooks
 from ..core import engine
-from ..core.error_context import explained, of_node
+from ..core.error_context import describe_node, with_remedy
 from ..core.grad_mode import enable_grad, no_grad, recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
@@ -161,7 +161,7 @@ class Frame:
     """One call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
 
     def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
-        self.code, self.instruction = user_frame.caller()
+        self.code, self.instruction = user_frame.user_location()
         self.rerun, self.check, self.early_stop = rerun, check, True
         self.complete = False
         self.inputs = [kept(each) if isinstance(each, Tensor) else each for each in args]
@@ -175,7 +175,7 @@ class Frame:
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_facts(tensor))
-        self.lines.append(user_frame.caller())
+        self.lines.append(user_frame.user_location())
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
@@ -263,7 +263,7 @@ class _Again:
             self.beyond = True  # a backward pass inside of the function itself
             return tensor
         self.facts.append(_facts(tensor))
-        self.lines.append(user_frame.caller())
+        self.lines.append(user_frame.user_location())
         holder = frame.holders[index]()
         if holder is not None:  # else a backward pass inside of the function has freed it
             holder.value = tensor
@@ -333,7 +333,7 @@ class CheckpointFunction(Function):
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                 "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
-                f".backward() without passing the `inputs` argument.{of_node(ctx)} Remedy: checkpoint with "
+                f".backward() without passing the `inputs` argument.{describe_node(ctx)} Remedy: checkpoint with "
                 "use_reentrant=False."
             )
         saved = iter(ctx.saved_tensors)
@@ -348,7 +348,7 @@ class CheckpointFunction(Function):
         ]
         if not pairs:
             text = "none of output has requires_grad=True, this checkpoint() is not necessary"
-            raise RuntimeError(explained(f"{text}.{of_node(ctx)}", "call the function itself"))
+            raise RuntimeError(with_remedy(f"{text}.{describe_node(ctx)}", "call the function itself"))
         backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return None, None, *(each.grad if isinstance(each, Tensor) else None for each in inputs)
 

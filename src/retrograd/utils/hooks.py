@@ -20,7 +20,7 @@ def unserializable_hook(f: Hook) -> Hook:
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn of each hook of ``tensor`` that storing it would lose."""
-    hooks = getattr(tensor._node, "hooks", None)
+    hooks = getattr(tensor._grad_edge, "hooks", None)
     if hooks is None:
         return
     for number, hook in list(hooks.tensor.items()):

@@ -11,11 +11,11 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .attention import MultiheadAttention
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(F.threshold, "threshold={threshold}, value={value}")
+@declares_layer(F.threshold, "threshold={threshold}, value={value}")
 class Threshold(Module):
     """``x`` where it is greater than ``threshold``, else ``value``."""
 
@@ -24,7 +24,7 @@ class Threshold(Module):
     inplace: bool = False
 
 
-@carries(F.relu)
+@declares_layer(F.relu)
 class ReLU(Module):
     """``max(x, 0)``.
 
@@ -36,7 +36,7 @@ class ReLU(Module):
     inplace: bool = False
 
 
-@carries(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
+@declares_layer(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
 class RReLU(Module):
     """``x`` where it is positive, else ``x`` times a random slope between ``lower`` and ``upper`` (in evaluation, their mean)."""
 
@@ -45,7 +45,7 @@ class RReLU(Module):
     inplace: bool = False
 
 
-@carries(F.hardtanh, "min_val={min_val}, max_val={max_val}")
+@declares_layer(F.hardtanh, "min_val={min_val}, max_val={max_val}")
 class Hardtanh(Module):
     """``x`` between ``min_val`` and ``max_val``, else the nearer of the two."""
 
@@ -80,45 +80,45 @@ class ReLU6(Hardtanh):
         return "inplace=True" if self.inplace else ""
 
 
-@carries(F.sigmoid)
+@declares_layer(F.sigmoid)
 class Sigmoid(Module):
     """``1 / (1 + exp(-x))``."""
 
 
-@carries(F.hardsigmoid)
+@declares_layer(F.hardsigmoid)
 class Hardsigmoid(Module):
     """0 up to -3, 1 from 3 on, a straight line between: :class:`Sigmoid` in pieces."""
 
     inplace: bool = False
 
 
-@carries(F.tanh)
+@declares_layer(F.tanh)
 class Tanh(Module):
     """Hyperbolic tangent."""
 
 
-@carries(F.silu)
+@declares_layer(F.silu)
 class SiLU(Module):
     """``x * sigmoid(x)``."""
 
     inplace: bool = False
 
 
-@carries(F.mish)
+@declares_layer(F.mish)
 class Mish(Module):
     """``x * tanh(softplus(x))``."""
 
     inplace: bool = False
 
 
-@carries(F.hardswish)
+@declares_layer(F.hardswish)
 class Hardswish(Module):
     """``x * hardsigmoid(x)``."""
 
     inplace: bool = False
 
 
-@carries(F.elu, "alpha={alpha}")
+@declares_layer(F.elu, "alpha={alpha}")
 class ELU(Module):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
 
@@ -126,7 +126,7 @@ class ELU(Module):
     inplace: bool = False
 
 
-@carries(F.celu, "alpha={alpha}")
+@declares_layer(F.celu, "alpha={alpha}")
 class CELU(Module):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
 
@@ -134,35 +134,35 @@ class CELU(Module):
     inplace: bool = False
 
 
-@carries(F.selu)
+@declares_layer(F.selu)
 class SELU(Module):
     """A scaled :class:`ELU` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
 
     inplace: bool = False
 
 
-@carries(F.glu, "dim={dim}")
+@declares_layer(F.glu, "dim={dim}")
 class GLU(Module):
     """The first half of the input along ``dim`` times the sigmoid of the second."""
 
     dim: int = -1
 
 
-@carries(F.gelu, "approximate={approximate!r}")
+@declares_layer(F.gelu, "approximate={approximate!r}")
 class GELU(Module):
     """``x`` times the normal distribution function of ``x``, exactly (``"none"``) or by ``"tanh"``."""
 
     approximate: str = "none"
 
 
-@carries(F.hardshrink, "{lambd}")
+@declares_layer(F.hardshrink, "{lambd}")
 class Hardshrink(Module):
     """``x`` where it is farther than ``lambd`` from 0, else 0."""
 
     lambd: float = 0.5
 
 
-@carries(F.leaky_relu, "negative_slope={negative_slope}")
+@declares_layer(F.leaky_relu, "negative_slope={negative_slope}")
 class LeakyReLU(Module):
     """``x`` where it is positive, else ``negative_slope * x``."""
 
@@ -170,12 +170,12 @@ class LeakyReLU(Module):
     inplace: bool = False
 
 
-@carries(F.logsigmoid)
+@declares_layer(F.logsigmoid)
 class LogSigmoid(Module):
     """``log(sigmoid(x))``."""
 
 
-@carries(F.softplus, "beta={beta}, threshold={threshold}")
+@declares_layer(F.softplus, "beta={beta}, threshold={threshold}")
 class Softplus(Module):
     """``log(1 + exp(beta * x)) / beta``, which is ``x`` where ``beta * x`` is above ``threshold``."""
 
@@ -183,7 +183,7 @@ class Softplus(Module):
     threshold: float = 20.0
 
 
-@carries(F.softshrink, "{lambd}")
+@declares_layer(F.softshrink, "{lambd}")
 class Softshrink(Module):
     """``x`` moved by ``lambd`` towards 0, which is 0 for those that are nearer."""
 
@@ -215,24 +215,24 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-@carries(F.softsign)
+@declares_layer(F.softsign)
 class Softsign(Module):
     """``x / (1 + abs(x))``."""
 
 
-@carries(F.tanhshrink)
+@declares_layer(F.tanhshrink)
 class Tanhshrink(Module):
     """``x - tanh(x)``."""
 
 
-@carries(F.softmin, "dim={dim}")
+@declares_layer(F.softmin, "dim={dim}")
 class Softmin(Module):
     """:class:`Softmax` of ``-x``."""
 
     dim: int | None = None
 
 
-@carries(F.softmax, "dim={dim}")
+@declares_layer(F.softmax, "dim={dim}")
 class Softmax(Module):
     """``exp(x)`` divided by its sum along ``dim``.
 
@@ -254,7 +254,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-@carries(F.log_softmax, "dim={dim}")
+@declares_layer(F.log_softmax, "dim={dim}")
 class LogSoftmax(Module):
     """The logarithm of :class:`Softmax`."""
 

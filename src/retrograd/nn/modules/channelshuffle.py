@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(F.channel_shuffle, "groups={groups}")
+@declares_layer(F.channel_shuffle, "groups={groups}")
 class ChannelShuffle(Module):
     """The channels of each of ``groups`` groups spread over all (Zhang et al. 2017)."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
-from ...dispatch.node_classes import compiled
+from ...dispatch.node_classes import compile_source
 from ...operations.nn.losses import chosen
 from .module import Module
 
@@ -26,7 +26,7 @@ REQUIRED: Any = object()
 
 
 @dataclass_transform(eq_default=False)
-def carries(
+def declares_layer(
     function: Callable[..., Any] | None = None,
     shown: str = "",
     *,
@@ -98,7 +98,7 @@ def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
 
 def _write(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
     """Compile a method from its lines."""
-    made = compiled(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
+    made = compile_source(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
     setattr(cls, name, made)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...core.tensor import Tensor
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries()
+@declares_layer()
 class PairwiseDistance(Module):
     """The p-norm of ``x1 - x2`` along the last dimension (``eps`` is added to each difference)."""
 
@@ -24,7 +24,7 @@ class PairwiseDistance(Module):
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-@carries(F.cosine_similarity, takes="x1, x2")
+@declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
     """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; no norm is taken to be less than ``eps``.
 

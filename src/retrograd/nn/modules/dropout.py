@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(shown="p={p}, inplace={inplace}")
+@declares_layer(shown="p={p}, inplace={inplace}")
 class _DropoutNd(Module):
     p: float = 0.5
     inplace: bool = False
@@ -17,7 +17,7 @@ class _DropoutNd(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
 
-@carries(F.dropout, training="self.training")
+@declares_layer(F.dropout, training="self.training")
 class Dropout(_DropoutNd):
     """In training: each number is 0 with probability ``p``, else divided by ``1 - p``.
 
@@ -27,27 +27,27 @@ class Dropout(_DropoutNd):
     """
 
 
-@carries(F.dropout1d, training="self.training")
+@declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
     """In training: each channel of a signal (N, C, L) is 0 with probability ``p``, else divided by ``1 - p``."""
 
 
-@carries(F.dropout2d, training="self.training")
+@declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
     """In training: each channel of an image (N, C, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
 
 
-@carries(F.dropout3d, training="self.training")
+@declares_layer(F.dropout3d, training="self.training")
 class Dropout3d(_DropoutNd):
     """In training: each channel of a volume (N, C, D, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
 
 
-@carries(F.alpha_dropout, training="self.training")
+@declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean 0 and variance 1 (for :class:`SELU`; Klambauer et al. 2017)."""
 
 
-@carries(F.feature_alpha_dropout, training="self.training")
+@declares_layer(F.feature_alpha_dropout, training="self.training")
 class FeatureAlphaDropout(_DropoutNd):
     """:class:`AlphaDropout` of whole channels."""
 

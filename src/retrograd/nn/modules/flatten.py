@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(shown="start_dim={start_dim}, end_dim={end_dim}")
+@declares_layer(shown="start_dim={start_dim}, end_dim={end_dim}")
 class Flatten(Module):
     """The dimensions from ``start_dim`` to ``end_dim`` made one.
 
@@ -26,7 +26,7 @@ class Flatten(Module):
         return input.flatten(self.start_dim, self.end_dim)
 
 
-@carries(shown="dim={dim}, unflattened_size={unflattened_size}")
+@declares_layer(shown="dim={dim}, unflattened_size={unflattened_size}")
 class Unflatten(Module):
     """Dimension ``dim`` made several, of the sizes ``unflattened_size``.
 

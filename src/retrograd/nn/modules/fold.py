@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 Sizes = int | Sequence[int]
 
 
-@carries(
+@declares_layer(
     F.fold,
     "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
 )
@@ -25,7 +25,7 @@ class Fold(Module):
     stride: Sizes = 1
 
 
-@carries(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
+@declares_layer(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
 class Unfold(Module):
     """The blocks (N, C * block, L) of an image that overlap as a convolution's windows do."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .distance import PairwiseDistance
 from .linear import Linear
 from .module import Module
@@ -24,7 +24,7 @@ class _WeightedLoss(_Loss):
     """A loss with a weight for each class or element."""
 
 
-@carries(F.l1_loss, takes="input, target")
+@declares_layer(F.l1_loss, takes="input, target")
 class L1Loss(_Loss):
     """The absolute difference; ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``, as in all losses."""
 
@@ -33,7 +33,7 @@ class L1Loss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.nll_loss, takes="input, target", buffers=("weight",))
+@declares_layer(F.nll_loss, takes="input, target", buffers=("weight",))
 class NLLLoss(_WeightedLoss):
     """Minus the logarithm of the probability of the right class; the input are logarithms."""
 
@@ -59,7 +59,7 @@ class NLLLoss2d(NLLLoss):
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
-@carries(F.poisson_nll_loss, takes="log_input, target")
+@declares_layer(F.poisson_nll_loss, takes="log_input, target")
 class PoissonNLLLoss(_Loss):
     """Minus the logarithm of a Poisson probability; the input is the mean or (``log_input``) its logarithm."""
 
@@ -71,7 +71,7 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.gaussian_nll_loss, takes="input, target, var")
+@declares_layer(F.gaussian_nll_loss, takes="input, target, var")
 class GaussianNLLLoss(_Loss):
     """Minus the logarithm of a normal density with variance ``var`` (taken to be at least ``eps``)."""
 
@@ -81,7 +81,7 @@ class GaussianNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.kl_div, takes="input, target")
+@declares_layer(F.kl_div, takes="input, target")
 class KLDivLoss(_Loss):
     """The divergence of Kullback and Leibler; the input (and with ``log_target`` the target) are logarithms."""
 
@@ -91,7 +91,7 @@ class KLDivLoss(_Loss):
     log_target: bool = False
 
 
-@carries(F.mse_loss, takes="input, target")
+@declares_layer(F.mse_loss, takes="input, target")
 class MSELoss(_Loss):
     """The squared difference.
 
@@ -105,7 +105,7 @@ class MSELoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
+@declares_layer(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
 class BCELoss(_WeightedLoss):
     """The cross-entropy of two classes; the input is the probability of one."""
 
@@ -115,7 +115,7 @@ class BCELoss(_WeightedLoss):
     reduction: str = "mean"
 
 
-@carries(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
+@declares_layer(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
 class BCEWithLogitsLoss(_Loss):
     """:class:`BCELoss` of the sigmoid of the input, computed in one."""
 
@@ -126,7 +126,7 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Tensor | None = None
 
 
-@carries(F.hinge_embedding_loss, takes="input, target")
+@declares_layer(F.hinge_embedding_loss, takes="input, target")
 class HingeEmbeddingLoss(_Loss):
     """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
 
@@ -136,7 +136,7 @@ class HingeEmbeddingLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.multilabel_margin_loss, takes="input, target")
+@declares_layer(F.multilabel_margin_loss, takes="input, target")
 class MultiLabelMarginLoss(_Loss):
     """By how much classes that are right are not ahead, by 1, of those that are not; the target lists the right ones."""
 
@@ -145,7 +145,7 @@ class MultiLabelMarginLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.smooth_l1_loss, takes="input, target")
+@declares_layer(F.smooth_l1_loss, takes="input, target")
 class SmoothL1Loss(_Loss):
     """The absolute difference, made smooth by a parabola where it is less than ``beta``."""
 
@@ -155,7 +155,7 @@ class SmoothL1Loss(_Loss):
     beta: float = 1.0
 
 
-@carries(F.huber_loss, takes="input, target")
+@declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
     """Half the squared difference, made a straight line where it is more than ``delta``."""
 
@@ -163,7 +163,7 @@ class HuberLoss(_Loss):
     delta: float = 1.0
 
 
-@carries(F.soft_margin_loss, takes="input, target")
+@declares_layer(F.soft_margin_loss, takes="input, target")
 class SoftMarginLoss(_Loss):
     """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
 
@@ -172,7 +172,7 @@ class SoftMarginLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.cross_entropy, takes="input, target", buffers=("weight",))
+@declares_layer(F.cross_entropy, takes="input, target", buffers=("weight",))
 class CrossEntropyLoss(_WeightedLoss):
     """:class:`NLLLoss` of the log-softmax of the input; the target are classes, or probabilities of classes.
 
@@ -189,7 +189,7 @@ class CrossEntropyLoss(_WeightedLoss):
     label_smoothing: float = 0.0
 
 
-@carries(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
+@declares_layer(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over classes of :class:`BCEWithLogitsLoss`."""
 
@@ -199,7 +199,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     reduction: str = "mean"
 
 
-@carries(F.cosine_embedding_loss, takes="input1, input2, target")
+@declares_layer(F.cosine_embedding_loss, takes="input1, input2, target")
 class CosineEmbeddingLoss(_Loss):
     """1 minus the cosine where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
 
@@ -209,7 +209,7 @@ class CosineEmbeddingLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.margin_ranking_loss, takes="input1, input2, target")
+@declares_layer(F.margin_ranking_loss, takes="input1, input2, target")
 class MarginRankingLoss(_Loss):
     """``max(0, -target * (input1 - input2) + margin)``."""
 
@@ -219,7 +219,7 @@ class MarginRankingLoss(_Loss):
     reduction: str = "mean"
 
 
-@carries(F.multi_margin_loss, takes="input, target", buffers=("weight",))
+@declares_layer(F.multi_margin_loss, takes="input, target", buffers=("weight",))
 class MultiMarginLoss(_WeightedLoss):
     """By how much the right class is not ahead, by ``margin``, of the others, to the power of ``p`` (1 or 2)."""
 
@@ -244,7 +244,7 @@ def _check_margin(self: Any) -> None:
         raise ValueError(f"{type(self).__name__}: expected margin to be greater than 0, got {self.margin} instead")
 
 
-@carries(F.triplet_margin_loss, takes="anchor, positive, negative")
+@declares_layer(F.triplet_margin_loss, takes="anchor, positive, negative")
 class TripletMarginLoss(_Loss):
     """``max(0, |anchor - positive| - |anchor - negative| + margin)`` in the p-norm."""
 
@@ -259,7 +259,7 @@ class TripletMarginLoss(_Loss):
     _settle = _check_margin
 
 
-@carries(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
+@declares_layer(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
 class TripletMarginWithDistanceLoss(_Loss):
     """:class:`TripletMarginLoss` with a distance of one's own."""
 
@@ -324,7 +324,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         return ", ".join(f"{name}={own[name]}" for name in names.split())
 
 
-@carries(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
+@declares_layer(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
 class CTCLoss(_Loss):
     """Minus the logarithm of the probability of a sequence of labels, however it is stretched (Graves et al. 2006)."""
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from ...compat.pickle_names import Borrowed
+from ...compat.pickle_names import TorchNamed
 from ...core.grad_mode import no_grad
 from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
@@ -46,7 +46,7 @@ _before, _after = hooks.FORWARD_BEFORE, hooks.FORWARD
 _backward_before, _backward = hooks.BACKWARD_BEFORE, hooks.BACKWARD
 
 
-class Module(Stateful, Borrowed):
+class Module(Stateful, TorchNamed):
     """The base of all modules. A module of one's own makes its parts in ``__init__`` and uses them in ``forward``.
 
     Parameters, buffers and modules that are assigned as attributes are registered: they move, are trained, saved and

@@ -10,11 +10,11 @@ from ...operations.creation.factory import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
+@declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class LocalResponseNorm(Module):
     """Each number divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
 
@@ -24,7 +24,7 @@ class LocalResponseNorm(Module):
     k: float = 1.0
 
 
-@carries(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
+@declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class CrossMapLRN2d(Module):
     """:class:`LocalResponseNorm` by its old name."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 
 
-@carries(F.pixel_shuffle, "upscale_factor={upscale_factor}")
+@declares_layer(F.pixel_shuffle, "upscale_factor={upscale_factor}")
 class PixelShuffle(Module):
     """Images (N, C * r * r, H, W) made into larger ones (N, C, H * r, W * r)."""
 
     upscale_factor: int
 
 
-@carries(F.pixel_unshuffle, "downscale_factor={downscale_factor}")
+@declares_layer(F.pixel_unshuffle, "downscale_factor={downscale_factor}")
 class PixelUnshuffle(Module):
     """Images (N, C, H * r, W * r) made into smaller ones of more channels (N, C * r * r, H, W)."""
 

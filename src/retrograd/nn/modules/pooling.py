@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from .. import functional as F
-from .declarative import carries
+from .declarative import declares_layer
 from .module import Module
 from .utils import _pair, _single, _triple
 
@@ -24,7 +24,7 @@ class _Pooling(Module):
             self.stride = self.kernel_size
 
 
-@carries(
+@declares_layer(
     shown="kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
 )
 class _MaxPoolNd(_Pooling):
@@ -36,12 +36,12 @@ class _MaxPoolNd(_Pooling):
     ceil_mode: bool = False
 
 
-@carries(F.max_pool1d)
+@declares_layer(F.max_pool1d)
 class MaxPool1d(_MaxPoolNd):
     """The greatest number of each window of a signal (N, C, L)."""
 
 
-@carries(F.max_pool2d)
+@declares_layer(F.max_pool2d)
 class MaxPool2d(_MaxPoolNd):
     """The greatest number of each window of an image (N, C, H, W).
 
@@ -52,12 +52,12 @@ class MaxPool2d(_MaxPoolNd):
     """
 
 
-@carries(F.max_pool3d)
+@declares_layer(F.max_pool3d)
 class MaxPool3d(_MaxPoolNd):
     """The greatest number of each window of a volume (N, C, D, H, W)."""
 
 
-@carries(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
+@declares_layer(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
 class _MaxUnpoolNd(Module):
     kernel_size: Any
     stride: Any = None
@@ -78,28 +78,28 @@ def _unpooling(function: Any) -> Any:
     return forward
 
 
-@carries()
+@declares_layer()
 class MaxUnpool1d(_MaxUnpoolNd):
     """Undoes :class:`MaxPool1d` with the indices that it returned."""
 
     forward = _unpooling(F.max_unpool1d)
 
 
-@carries()
+@declares_layer()
 class MaxUnpool2d(_MaxUnpoolNd):
     """Undoes :class:`MaxPool2d` with the indices that it returned."""
 
     forward = _unpooling(F.max_unpool2d)
 
 
-@carries()
+@declares_layer()
 class MaxUnpool3d(_MaxUnpoolNd):
     """Undoes :class:`MaxPool3d` with the indices that it returned."""
 
     forward = _unpooling(F.max_unpool3d)
 
 
-@carries(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
+@declares_layer(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
 class _AvgPoolNd(_Pooling):
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -108,7 +108,7 @@ class _AvgPoolNd(_Pooling):
     count_include_pad: bool = True
 
 
-@carries(F.avg_pool1d)
+@declares_layer(F.avg_pool1d)
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of a signal (N, C, L)."""
 
@@ -117,14 +117,14 @@ class AvgPool1d(_AvgPoolNd):
         self.kernel_size, self.stride, self.padding = map(_single, (self.kernel_size, self.stride, self.padding))
 
 
-@carries(F.avg_pool2d)
+@declares_layer(F.avg_pool2d)
 class AvgPool2d(_AvgPoolNd):
     """The mean of each window of an image (N, C, H, W); ``divisor_override``: what to divide by in its place."""
 
     divisor_override: int | None = None
 
 
-@carries(F.avg_pool3d)
+@declares_layer(F.avg_pool3d)
 class AvgPool3d(_AvgPoolNd):
     """The mean of each window of a volume (N, C, D, H, W); ``divisor_override``: what to divide by in its place."""
 
@@ -176,7 +176,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
     function = staticmethod(F.fractional_max_pool3d)
 
 
-@carries(shown="norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}")
+@declares_layer(shown="norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}")
 class _LPPoolNd(Module):
     norm_type: float
     kernel_size: Sizes
@@ -184,58 +184,58 @@ class _LPPoolNd(Module):
     ceil_mode: bool = False
 
 
-@carries(F.lp_pool1d)
+@declares_layer(F.lp_pool1d)
 class LPPool1d(_LPPoolNd):
     """The p-norm of each window of a signal."""
 
 
-@carries(F.lp_pool2d)
+@declares_layer(F.lp_pool2d)
 class LPPool2d(_LPPoolNd):
     """The p-norm of each window of an image."""
 
 
-@carries(F.lp_pool3d)
+@declares_layer(F.lp_pool3d)
 class LPPool3d(_LPPoolNd):
     """The p-norm of each window of a volume."""
 
 
-@carries(shown="output_size={output_size}")
+@declares_layer(shown="output_size={output_size}")
 class _AdaptiveMaxPoolNd(Module):
     output_size: Any
     return_indices: bool = False
 
 
-@carries(F.adaptive_max_pool1d)
+@declares_layer(F.adaptive_max_pool1d)
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The greatest numbers of ``output_size`` windows that cover a signal."""
 
 
-@carries(F.adaptive_max_pool2d)
+@declares_layer(F.adaptive_max_pool2d)
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The greatest numbers of ``output_size`` windows that cover an image."""
 
 
-@carries(F.adaptive_max_pool3d)
+@declares_layer(F.adaptive_max_pool3d)
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The greatest numbers of ``output_size`` windows that cover a volume."""
 
 
-@carries(shown="output_size={output_size}")
+@declares_layer(shown="output_size={output_size}")
 class _AdaptiveAvgPoolNd(Module):
     output_size: Any
 
 
-@carries(F.adaptive_avg_pool1d)
+@declares_layer(F.adaptive_avg_pool1d)
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The means of ``output_size`` windows that cover a signal."""
 
 
-@carries(F.adaptive_avg_pool2d)
+@declares_layer(F.adaptive_avg_pool2d)
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The means of ``output_size`` windows that cover an image."""
 
 
-@carries(F.adaptive_avg_pool3d)
+@declares_layer(F.adaptive_avg_pool3d)
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The means of ``output_size`` windows that cover a volume."""
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...compat.pickle_names import Borrowed
+from ...compat.pickle_names import TorchNamed
 from ...core.grad_mode import no_grad
 from ...core.graph import Handle
 from ...core.tensor import Tensor
@@ -35,7 +35,7 @@ class IncompatibleKeys(NamedTuple):
 IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
-class WrappedHook(Borrowed):
+class WrappedHook(TorchNamed):
     """A hook that is called with its module first, if it has been given one."""
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:

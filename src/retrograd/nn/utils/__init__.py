@@ -1,6 +1,6 @@
 """What is done with modules and parameters besides calling them, as ``torch.nn.utils``."""
 
-from ...compat.missing_names import absent
+from ...compat.missing_names import module_getattr
 from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
@@ -17,4 +17,4 @@ __all__ = [
     "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
     "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
-__getattr__ = absent(__name__, {"prune": "prune"})
+__getattr__ = module_getattr(__name__, {"prune": "prune"})

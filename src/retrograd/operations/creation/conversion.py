@@ -9,8 +9,8 @@ import numpy
 from ...compat.missing_names import torch_name
 from ...core import devices, dtypes
 from ...core.dtypes import dtype
-from ...core.error_context import explained
-from ...core.rule_namespace import LEVEL
+from ...core.error_context import with_remedy
+from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import (
     Tensor,
     channels_last,
@@ -18,7 +18,7 @@ from ...core.tensor import (
     contiguous_format,
     preserve_format,
 )
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...kernels.numba_dispatch import LARGE, copied, in_order
 from ...runtime.user_frame import warn
 from ..engine_ops import to_dtype
@@ -54,13 +54,13 @@ def check_rank(rank: int, memory_format: Any) -> None:
 clone_block.derivative(self=1)
 
 
-@surface()
+@public()
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """A copy of the tensor, in the graph: its gradient goes to the original."""
     return clone_block(input, memory_format)
 
 
-@surface(function=False)
+@public(function=False)
 def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
     """The tensor itself if its elements lie one after the other, else a copy for which they do."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
@@ -85,7 +85,7 @@ to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
 # -- to --------------------------------------------------------------------------------------------------------------
 
 
-@surface(function=False)
+@public(function=False)
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype, on another device, or both: itself if nothing changes and no copy is asked for.
 
@@ -169,7 +169,9 @@ def _caster(name: str, target: dtype) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
-    surface(function=False, name=name, quick=to_dtype, guard="inline", itself="_d is dtype.numpy", dtype=target)(cast)
+    public(function=False, name=name, fast_path=to_dtype, when="inline", identity_if="_d is dtype.numpy", dtype=target)(
+        cast
+    )
 
 
 for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,
@@ -181,13 +183,13 @@ for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.ui
 OLD_TYPES: dict[str, Any] = {}
 
 
-@surface(function=False)
+@public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor with the dtype (and on the device) of ``other``."""
     return to(input, other)
 
 
-@surface(function=False)
+@public(function=False)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """Without an argument the old name of the tensor's type (``torch.FloatTensor``); else the tensor converted to it."""
     if dtype is None:
@@ -206,13 +208,13 @@ def type_name(x: Tensor) -> str:
     return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
 
 
-@surface(function=False)
+@public(function=False)
 def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
     """The tensor in the processor's memory; itself if it is there."""
     return to(input, devices.CPU)
 
 
-@surface(function=False)
+@public(function=False)
 def cuda(
     input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
 ) -> Tensor:
@@ -231,7 +233,7 @@ def on_cpu(x: Tensor) -> Any:
     return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
 
 
-@surface(function=False)
+@public(function=False)
 def item(input: Tensor) -> Any:
     """The element of a one-element tensor as a Python number."""
     array = input._array
@@ -240,19 +242,19 @@ def item(input: Tensor) -> Any:
     return float(array.item()) if array.dtype.kind == "V" else array.item()
 
 
-@surface(function=False)
+@public(function=False)
 def tolist(input: Tensor) -> Any:
     """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
     array = on_cpu(input)
     return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
-@surface(function=False, name="numpy")
+@public(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
-        raise RuntimeError(explained(text, "detach() it", input._node))
+        raise RuntimeError(with_remedy(text, "detach() it", input._grad_edge))
     array = input._array
     if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
         return array
@@ -265,7 +267,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     return on_cpu(input)
 
 
-@surface(function=False)
+@public(function=False)
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
     """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
     if not issubclass(cls, Tensor):
@@ -273,16 +275,21 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             "class inherits from Tensor."
         )
-    shown = LEVEL[Tensor].alias(input)
+    shown = RULE_NAMESPACES[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
-    out._array, out._node, out._cell, out._grad = shown._array, shown._node, shown._cell, None
+    out._array, out._grad_edge, out._version_counter, out._grad = (
+        shown._array,
+        shown._grad_edge,
+        shown._version_counter,
+        None,
+    )
     out._view = shown._view
     if shown._view is not None:
-        out._made, out._seen = shown._made, shown._seen
+        out._creation_meta, out._view_version = shown._creation_meta, shown._view_version
     return out
 
 
-@surface()
+@public()
 def is_nonzero(input: Tensor) -> bool:
     """Whether the only element of the tensor is not zero."""
     if input._array.size != 1:
@@ -291,25 +298,25 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
-@surface()
+@public()
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return int(input._array.size)
 
 
-@surface(method=False)
+@public(method=False)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the elements are floating-point numbers."""
     return input.is_floating_point()
 
 
-@surface(method=False)
+@public(method=False)
 def is_complex(input: Tensor) -> bool:
     """Whether the elements are complex numbers."""
     return input.is_complex()
 
 
-@surface(method=False)
+@public(method=False)
 def typename(obj: Any) -> str:
     """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like, of a class or a function its own."""
     if isinstance(obj, Tensor):
@@ -319,7 +326,7 @@ def typename(obj: Any) -> str:
     return str(named.__qualname__) if module in ("", "builtins") else f"{module}.{named.__qualname__}"
 
 
-@surface(method=False)
+@public(method=False)
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is a Tensor."""
     return isinstance(obj, Tensor)

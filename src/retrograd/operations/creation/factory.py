@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy
 
-from ...compat.type_names import kind_of
+from ...compat.type_names import type_name
 from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ...dispatch.promotion import PLAIN, common_dtype, plain_number, storable
 from ...dispatch.transform_tensor import spread_as
 from ...kernels.numba_dispatch import LARGE
@@ -79,10 +79,10 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
 
 def _no_size(name: str, position: int, value: Any) -> TypeError:
     if not position:
-        what = f"(position 1) must be tuple of ints, but found element of type {kind_of(value)} at pos 0"
+        what = f"(position 1) must be tuple of ints, but found element of type {type_name(value)} at pos 0"
     else:
         what = f"failed to unpack the object at pos {position + 1} with error"
-        what += f' "type must be tuple of ints,but got {kind_of(value)}"'
+        what += f' "type must be tuple of ints,but got {type_name(value)}"'
     return TypeError(f"{name}(): argument 'size' {what}")
 
 
@@ -146,7 +146,7 @@ def _commonly_filled(fill: int | None) -> Any:
     return common
 
 
-@surface(method=False, common=_commonly_filled(0))
+@public(method=False, array_factory=_commonly_filled(0))
 def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -161,7 +161,7 @@ def zeros(
     return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
-@surface(method=False, common=_commonly_filled(1))
+@public(method=False, array_factory=_commonly_filled(1))
 def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -176,7 +176,7 @@ def ones(
     return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
-@surface(method=False, common=_commonly_filled(None))
+@public(method=False, array_factory=_commonly_filled(None))
 def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
@@ -200,7 +200,7 @@ def _blank(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
     return np.empty(sizes, kind)
 
 
-@surface(method=False)
+@public(method=False)
 def empty_strided(
     size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
@@ -221,7 +221,7 @@ def empty_strided(
     return made(as_strided_of(place_of(device))(memory, tuple(size), strides), requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
@@ -265,7 +265,7 @@ def _commonly_full(size: Any, fill_value: Any) -> Any:
 FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
 
 
-@surface(method=False, common=_commonly_full)
+@public(method=False, array_factory=_commonly_full)
 def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -283,7 +283,7 @@ def full(
     return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
@@ -303,7 +303,7 @@ def _common_eye(n: Any, m: Any) -> Any:
     return found
 
 
-@surface(method=False, common=_common_eye)
+@public(method=False, array_factory=_common_eye)
 def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -367,7 +367,7 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
 
     create_like.__name__ = create_like.__qualname__ = name
     create_like.__doc__ = doc
-    return surface(method=False, name=name, common=common)(create_like)
+    return public(method=False, name=name, array_factory=common)(create_like)
 
 
 zeros_like = _like_function("zeros_like", 0, "Zeros with the shape, dtype and device of ``input``.")
@@ -375,7 +375,7 @@ ones_like = _like_function("ones_like", 1, "Ones with the shape, dtype and devic
 empty_like = _like_function("empty_like", None, "An empty tensor with the shape, dtype and device of ``input``.")
 
 
-@surface(method=False)
+@public(method=False)
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
@@ -408,14 +408,14 @@ def _new(create: Any, doc: str) -> None:
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
     new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
-    surface(function=False, name=new.__name__)(new)
+    public(function=False, name=new.__name__)(new)
 
 
 for _create, _doc in ((zeros, "Zeros"), (ones, "Ones"), (empty, "An empty tensor")):
     _new(_create, _doc)
 
 
-@surface(function=False)
+@public(function=False)
 def new_full(
     input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
@@ -424,7 +424,7 @@ def new_full(
     return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
-@surface(function=False)
+@public(function=False)
 def new_empty_strided(
     input: Tensor, size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
@@ -433,7 +433,7 @@ def new_empty_strided(
     return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
     """The dtype of arithmetic between two operands, tensors or numbers.
 

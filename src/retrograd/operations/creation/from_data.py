@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy
 
-from ...compat.type_names import kind_of
+from ...compat.type_names import type_name
 from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
 from ...core.tensor import Tensor, strided, wrap
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ...runtime.user_frame import warn
 from .conversion import to
 from .factory import dtype_of, made, place_of
 
 
-@surface(method=False)
+@public(method=False)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -56,7 +56,7 @@ def _own_place(data: Any) -> Any:
     return data.device if isinstance(data, Tensor) else devices.get_default_device()
 
 
-@surface(function=False)
+@public(function=False)
 def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
@@ -100,11 +100,11 @@ def array_of(data: Any, target: dtype | None) -> Any:
     if isinstance(data, (bool, int, float, complex)):
         return _of_numbers([data], target or promotion.of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{kind_of(data)}'")
+        raise TypeError(f"new(): invalid data type '{type_name(data)}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
         return array_of(numpy.asarray(data), target)
     if not _is_sequence(data):
-        raise RuntimeError(f"Could not infer dtype of {kind_of(data)}")
+        raise RuntimeError(f"Could not infer dtype of {type_name(data)}")
     return _of_sequence(data, target)
 
 
@@ -123,17 +123,17 @@ def _of_sequence(data: Any, target: dtype | None) -> Any:
     while _is_sequence(first):
         shape.append(len(first))
         if len(shape) > _MAX_DEPTH:
-            raise ValueError(f"too many dimensions '{kind_of(first)}'")
+            raise ValueError(f"too many dimensions '{type_name(first)}'")
         if not shape[-1]:
             break
         first = first[0]
     if isinstance(first, (str, bytes)):
-        raise ValueError(f"too many dimensions '{kind_of(first)}'")
+        raise ValueError(f"too many dimensions '{type_name(first)}'")
     if target is None:
         try:
             target = _inferred(data) or dtypes.default.floating
         except RecursionError:  # lists that hold each other, but not first
-            raise ValueError(f"too many dimensions '{kind_of(data)}'") from None
+            raise ValueError(f"too many dimensions '{type_name(data)}'") from None
     if isinstance(data[0] if len(data) else None, numpy.ndarray) and isinstance(data, (list, tuple)):
         warn(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to "
@@ -158,13 +158,13 @@ def _inferred(data: Any) -> dtype | None:
         elif isinstance(each, (bool, int, float, complex)):
             own = promotion.of_number(each)
         elif isinstance(each, (str, bytes)):
-            raise TypeError(f"new(): invalid data type '{kind_of(each)}'")
+            raise TypeError(f"new(): invalid data type '{type_name(each)}'")
         elif each is data:
             raise TypeError("new(): self-referential lists are incompatible")
         elif _is_sequence(each):
             own = _inferred(each)
         else:
-            raise RuntimeError(f"Could not infer dtype of {kind_of(each)}")
+            raise RuntimeError(f"Could not infer dtype of {type_name(each)}")
         if own is not None and own is not found:
             found = own if found is None else promotion.promote_types(found, own)
     return found
@@ -218,12 +218,12 @@ def _number(value: Any, target: dtype) -> Any:
                 raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
             return int(value)
         if not isinstance(value, int):
-            raise TypeError(f"'{kind_of(value)}' object cannot be interpreted as an integer")
+            raise TypeError(f"'{type_name(value)}' object cannot be interpreted as an integer")
         return int(value)
     if target is dtypes.bool_:
         return bool(value)
     if not isinstance(value, (int, float) if target.is_floating_point else (int, float, complex)):
-        raise TypeError(f"must be real number, not {kind_of(value)}")
+        raise TypeError(f"must be real number, not {type_name(value)}")
     return value
 
 
@@ -257,11 +257,11 @@ def _check_array(array: Any) -> None:
         )
 
 
-@surface(method=False)
+@public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a NumPy array: what is written to one shows in the other."""
     if not isinstance(ndarray, numpy.ndarray):
-        raise TypeError(f"expected np.ndarray (got {kind_of(ndarray)})")
+        raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     _check_array(ndarray)
     if not ndarray.flags.writeable:
         warn(
@@ -273,7 +273,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     return wrap(numpy.asarray(ndarray))
 
 
-@surface(method=False)
+@public(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """``data`` as a tensor, without copying where its memory, dtype and device will do."""
     if isinstance(data, Tensor):
@@ -283,7 +283,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-@surface(method=False)
+@public(method=False)
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
@@ -335,7 +335,7 @@ def _shared(obj: Any, dtype: Any) -> Tensor | None:
     return None
 
 
-@surface(method=False)
+@public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor on the memory of an object with the buffer protocol."""
     kind = dtype_of("frombuffer", dtype)
@@ -398,7 +398,7 @@ def _writable(array: Any) -> Any:
     return array if array.flags.writeable else numpy.asarray(_Open(array))
 
 
-@surface(method=False)
+@public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array (one with ``__dlpack__``), or of a capsule."""
     if isinstance(ext_tensor, Tensor):
@@ -415,7 +415,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return to(found.clone() if copy else found, device)
 
 
-@surface(method=False)
+@public(method=False)
 def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False,

@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy
 
-from ...compat.type_names import kind_of
+from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, new, wrap
-from ...dispatch.declare import surface
-from ...runtime.user_frame import briefly, warn
+from ...dispatch.declare import public
+from ...runtime.user_frame import strips_frames, warn
 from ..shape.views import alias
 from .conversion import OLD_TYPES, to
 from .factory import sizes_of
 from .from_data import array_of
 
 
-@surface(function=False, name="new")
+@public(function=False, name="new")
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """PyTorch's old constructor for a tensor of this one's type."""
     return _old(input.dtype, args)
@@ -42,16 +42,16 @@ def _old(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
             if not _is_count(each):
                 raise TypeError(
                     f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error \"type must be "
-                    f'tuple of ints,but got {kind_of(each)}"'
+                    f'tuple of ints,but got {type_name(each)}"'
                 )
         return wrap(numpy.zeros(sizes_of("new", args), kind.numpy))
     if len(args) > 1:
-        shown = ", ".join(map(kind_of, args))
+        shown = ", ".join(map(type_name, args))
         raise TypeError(f"new() received an invalid combination of arguments - got ({shown}), but expected one of:")
     if isinstance(first, Size):
         return wrap(numpy.zeros(tuple(first), kind.numpy))
     if first is None or isinstance(first, (bool, int, float, complex, numpy.generic)):
-        raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
+        raise TypeError(f"new(): data must be a sequence (got {type_name(first)})")
     return wrap(array_of(first, kind))
 
 
@@ -72,7 +72,7 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
     if "data" in kwargs:
         args = (kwargs.pop("data"), *args)
     if kwargs:
-        got = [kind_of(each) for each in args] + [f"{key}={kind_of(value)}" for key, value in kwargs.items()]
+        got = [type_name(each) for each in args] + [f"{key}={type_name(value)}" for key, value in kwargs.items()]
         raise TypeError(
             f"new() received an invalid combination of arguments - got ({', '.join(got)}{', ' * (not args)}), but expected "
             "one of:"
@@ -86,7 +86,13 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
     if cls is Tensor:
         return made
     out: Tensor = new(cls)
-    out._array, out._cell, out._node, out._view, out._grad = made._array, made._cell, None, None, None
+    out._array, out._version_counter, out._grad_edge, out._view, out._grad = (
+        made._array,
+        made._version_counter,
+        None,
+        None,
+        None,
+    )
     return out
 
 
@@ -107,7 +113,7 @@ class _OldTypes(type):
 
 
 def _old_type(name: str, kind: dtype, place: str) -> Any:
-    @briefly
+    @strips_frames
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
         if cls.place == "cuda":
             return to(_old(kind, args), "cuda") if devices.cupy() else wrap(None)
@@ -134,7 +140,7 @@ OLD_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
 OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
 
 
-@surface(method=False)
+@public(method=False)
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by an old type or its name."""
     warn(

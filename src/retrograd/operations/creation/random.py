@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy
 
-from ...compat.type_names import kind_of
+from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import c_name
 from ...core.saved_tensor_hooks import before_writing
 from ...core.tensor import Tensor, preserve_format, strided, wrap
-from ...core.views import bump
-from ...dispatch.declare import op, surface
+from ...core.views import bump_version
+from ...dispatch.declare import op, public
 from ...dispatch.generic_path import at_hand, modify
 from ...dispatch.promotion import F32, F64, PLAIN, mismatch
 from ...dispatch.transform_tensor import draw, in_slices, runs, slicing
 from ...kernels import random as draws
 from ...kernels import samplers, small_arrays
-from ...runtime.user_frame import briefly
+from ...runtime.user_frame import strips_frames
 from ..engine_ops import expand
 from ..indexing.masked_fill import copy_block
 from .factory import alike, dtype_of, made, place_of, plain_size, sizes_of
@@ -39,7 +39,7 @@ class Generator:
 
     __module__ = "torch"
 
-    @briefly
+    @strips_frames
     def __init__(self, device: Any = "cpu") -> None:
         self.device = devices.as_device(device)
         self._stream = draws.Stream()
@@ -57,7 +57,7 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Begin anew from ``seed``."""
         if not isinstance(seed, (int, float, numpy.number)):
-            raise RuntimeError(f"manual_seed expected a long, but got {kind_of(seed)}")
+            raise RuntimeError(f"manual_seed expected a long, but got {type_name(seed)}")
         self._stream.seed_with(int(seed))
         return self
 
@@ -75,11 +75,11 @@ class Generator:
         """The state as a ByteTensor, laid out as PyTorch's."""
         return wrap(self._stream.state())
 
-    @briefly
+    @strips_frames
     def set_state(self, new_state: Tensor) -> None:
         """Go on from a state that :meth:`get_state` gave."""
         if not isinstance(new_state, Tensor):
-            raise TypeError(f"expected a torch.ByteTensor, but got {kind_of(new_state)}")
+            raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
         if new_state.dtype is not dtypes.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         self._stream.set_state(new_state._array)
@@ -105,31 +105,31 @@ def _stream(generator: Generator | None) -> draws.Stream:
     return (default_generator if generator is None else generator)._stream
 
 
-@surface(method=False)
+@public(method=False)
 def manual_seed(seed: int) -> Generator:
     """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
     return default_generator.manual_seed(int(seed))
 
 
-@surface(method=False)
+@public(method=False)
 def seed() -> int:
     """Begin the default generator anew from a seed that cannot be foreseen, and return it."""
     return default_generator.seed()
 
 
-@surface(method=False)
+@public(method=False)
 def initial_seed() -> int:
     """The seed of the default generator."""
     return default_generator.initial_seed()
 
 
-@surface(method=False)
+@public(method=False)
 def get_rng_state() -> Tensor:
     """The state of the default generator."""
     return default_generator.get_state()
 
 
-@surface(method=False)
+@public(method=False)
 def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator."""
     default_generator.set_state(new_state)
@@ -217,7 +217,7 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     ):
         made_.__name__ = made_.__qualname__ = title
         made_.__doc__ = text
-        surface(method=False, name=title, common=quick)(made_)
+        public(method=False, name=title, array_factory=quick)(made_)
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
@@ -259,7 +259,7 @@ def _common_integers(given: tuple[Any, ...]) -> Any:
     return samplers.integers(default_generator._stream, size, draws.I64, low, high)
 
 
-@surface(method=False, common=_common_integers)
+@public(method=False, array_factory=_common_integers)
 def randint(
     *given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
     out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
@@ -294,7 +294,7 @@ def _check_span(low: int, high: int, dtype: Any) -> None:
             raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
 
 
-@surface(method=False)
+@public(method=False)
 def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, memory_format: Any = preserve_format,
@@ -323,7 +323,7 @@ def _common_order(n: Any) -> Any:
     return samplers.permutation(default_generator._stream, n, draws.I64)
 
 
-@surface(method=False, common=_common_order)
+@public(method=False, array_factory=_common_order)
 def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -360,7 +360,7 @@ def _scaled_noise(number: int) -> Any:
 _SCALED = {number: _scaled_noise(number) for number in (1, 2, 3)}
 
 
-@surface(method=False)
+@public(method=False)
 def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
     dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -421,7 +421,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
 bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@surface()
+@public()
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -444,7 +444,7 @@ def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
 poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@surface(method=False)
+@public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Counts of the mean that each element says."""
     return poisson_block(input, _stream(generator))
@@ -456,7 +456,7 @@ def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
     return samplers.binomial(stream, count, prob)
 
 
-@surface(method=False)
+@public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of ``count`` trials succeed that have the chance ``prob``, element by element.
 
@@ -486,7 +486,7 @@ def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacemen
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
 
-@surface()
+@public()
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
     out: Tensor | None = None,
@@ -540,9 +540,9 @@ def _ready(x: Tensor) -> bool:
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
         return False
-    if x._node is not None or x._view is not None:
+    if x._grad_edge is not None or x._view is not None:
         return at_hand(x) and array.dtype in (F32, F64) and not runs()
-    return (array.dtype is F32 or array.dtype is F64) and x._count != () and not before_writing and not runs()
+    return (array.dtype is F32 or array.dtype is F64) and x._counter != () and not before_writing and not runs()
 
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
@@ -552,7 +552,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     array = x._array
     if _ready(x):
         array[...] = sample(array.shape)
-        bump(x)
+        bump_version(x)
         return x
     order = by_memory(array)
     dense = array.flags.c_contiguous
@@ -571,7 +571,7 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
     return modify(copy_block.op, (x, draw(sample, x._array.shape)), ())
 
 
-@surface(function=False)
+@public(function=False)
 def uniform_(
     input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
 ) -> Tensor:
@@ -583,7 +583,7 @@ def uniform_(
     if low == 0 and high == 1 and _ready(input):
         array = input._array
         array[...] = samplers.uniform(_stream(generator), array.shape, array.dtype)
-        bump(input)
+        bump_version(input)
         return input
     least, greatest = samplers.bounds(input._array.dtype)
     for name, bound in (("from", low), ("to", high)):
@@ -596,7 +596,7 @@ def uniform_(
     )
 
 
-@surface(function=False)
+@public(function=False)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with normal numbers."""
     if std < 0:
@@ -610,7 +610,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
         else:
             drawn = stream.numbers(array.size, maker)
             array[...] = drawn if array.ndim == 1 else drawn.reshape(array.shape)
-        bump(input)
+        bump_version(input)
         return input
     _check_floating("randn", kind)
     return _write(
@@ -624,7 +624,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
 _MISSING: Any = object()
 
 
-@surface(function=False)
+@public(function=False)
 def random_(
     input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
 ) -> Tensor:
@@ -643,7 +643,7 @@ def random_(
     return _write(node, input, lambda shape: samplers.integers(stream, shape, kind, low, high))
 
 
-@surface(function=False)
+@public(function=False)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0."""
     kind, stream = input._array.dtype, _stream(generator)
@@ -675,7 +675,7 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
     fill.__name__ = fill.__qualname__ = name
     fill.__doc__ = f"Overwrite with {doc}."
-    surface(function=False, name=name)(fill)
+    public(function=False, name=name)(fill)
 
 
 def _continuous(name: str, shown: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, strided
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ...runtime.user_frame import warn
 from .factory import dtype_of, made, number_of, place_of
 
@@ -29,7 +29,7 @@ def _common_range(start: Any, end: Any, step: Any) -> Any:
 INT = numpy.dtype(numpy.int64)
 
 
-@surface(method=False, common=_common_range)
+@public(method=False, array_factory=_common_range)
 def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -68,7 +68,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-@surface(method=False, name="range")
+@public(method=False, name="range")
 def _range(
     start: Any, end: Any, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False,
@@ -107,7 +107,7 @@ def _from_both_ends(steps: int, kind: Any) -> Any:
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
 
 
-@surface(method=False, common=_common_line)
+@public(method=False, array_factory=_common_line)
 def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -168,7 +168,7 @@ def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     return (np.trunc(values) if kind.kind in "iu" else values).astype(kind)
 
 
-@surface(method=False)
+@public(method=False)
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,

@@ -9,7 +9,7 @@ import numpy
 
 from ...core import devices, dtypes
 from ...core.tensor import Tensor, address, dimension, memory_of
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...runtime.user_frame import warn
 from ..linalg.norms import matrix_norm
 from ..reductions.sums import vector_norm
@@ -105,53 +105,53 @@ class UntypedStorage:
         return f"{shown}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
-@surface(function=False)
+@public(function=False)
 def untyped_storage(input: Tensor) -> UntypedStorage:
     """The memory in which the tensor lies."""
     return UntypedStorage(input._array)
 
 
-surface(function=False, name="storage")(untyped_storage)
+public(function=False, name="storage")(untyped_storage)
 
 
-@surface(function=True)
+@public(function=True)
 def get_device(input: Tensor) -> int:
     """The number of the GPU on which the tensor lies; -1 on the CPU."""
     place = input.device
     return -1 if place.index is None else place.index
 
 
-@surface()
+@public()
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
     return input._array.dtype.kind not in "bu"
 
 
-@surface(method=False)
+@public(method=False)
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return input.is_inference()
 
 
-@surface(method=False)
+@public(method=False)
 def detach(input: Tensor) -> Tensor:
     """The same memory outside of the graph."""
     return input.detach()
 
 
-@surface(method=False)
+@public(method=False)
 def detach_(input: Tensor) -> Tensor:
     """Take the tensor itself out of the graph."""
     return input.detach_()
 
 
-@surface(method=False)
+@public(method=False)
 def is_storage(obj: Any) -> bool:
     """Whether ``obj`` is the memory of a tensor."""
     return isinstance(obj, UntypedStorage)
 
 
-@surface(function=False)
+@public(function=False)
 def const_data_ptr(input: Tensor) -> int:
     """The address of the first element, for who does not write there."""
     return input.data_ptr()
@@ -167,7 +167,7 @@ def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> An
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
 
 
-@surface()
+@public()
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
     """One uint64 for all numbers along ``dim`` (of all, if none is given): equal tensors have equal ones.
 
@@ -190,7 +190,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 # -- Pinned and shared memory -----------------------------------------------------------------------------------------
 
 
-@surface(function=False)
+@public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
     """Whether the operating system keeps the memory where it is: False, as it is never asked to."""
     if device is not None:
@@ -201,7 +201,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
     return False
 
 
-@surface(function=False)
+@public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     """The tensor itself, which a GPU reads where it is. Raises RuntimeError if there is no GPU, as PyTorch does."""
     if not devices.gpu_count():
@@ -209,7 +209,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     return input
 
 
-@surface(function=False)
+@public(function=False)
 def is_shared(input: Tensor) -> bool:
     """Whether processes that are forked from this one see what is written to the tensor; so it is on GPUs."""
     return input.is_cuda or isinstance(_buffer_of(input._array), mmap.mmap)
@@ -220,7 +220,7 @@ def _buffer_of(array: Any) -> Any:
     return base.obj if isinstance(base, memoryview) else base
 
 
-@surface(function=False)
+@public(function=False)
 def share_memory_(input: Tensor) -> Tensor:
     """Move the numbers to memory that processes forked from this one share; the tensor itself.
 
@@ -234,14 +234,14 @@ def share_memory_(input: Tensor) -> Tensor:
     return input
 
 
-@surface(function=False)
+@public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
     """Nothing on a GPU, where CuPy looks after its memory; an error on the CPU, as in PyTorch."""
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
 
 
-@surface(function=False)
+@public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
     """What ``load_state_dict`` puts in the place of this tensor for ``other``, with ``swap_tensors`` on.
 
@@ -253,7 +253,7 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 
 
-@surface(name="__dlpack__", function=False)
+@public(name="__dlpack__", function=False)
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """A capsule of DLPack with the tensor's memory. Raises BufferError for what is in a graph."""
     if input.requires_grad:
@@ -266,13 +266,13 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
     return input._array.__dlpack__(**extra)
 
 
-@surface(name="__dlpack_device__", function=False)
+@public(name="__dlpack_device__", function=False)
 def export_device(input: Tensor) -> tuple[int, int]:
     """The kind of device on which the memory is, by DLPack's number, and which of them."""
     return (2, input.get_device()) if input.is_cuda else (1, 0)
 
 
-@surface(method=False)
+@public(method=False)
 def to_dlpack(input: Tensor) -> Any:
     """A capsule of DLPack with the tensor's memory, which one taker may have."""
     return export(input.detach())
@@ -281,7 +281,7 @@ def to_dlpack(input: Tensor) -> Any:
 # -- Old names --------------------------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norm over all dimensions but ``dim`` (-1: over all), which stay with size 1."""
     if dim == -1:
@@ -290,14 +290,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     return vector_norm(v, pow, dim=others, keepdim=True) if others else v.abs()
 
 
-@surface(method=False)
+@public(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``linalg.vector_norm(input, 2, dim, keepdim)``, by its old name."""
     _warn_of_norm("frobenius", "vector_norm(A, 2., dim, keepdim)")
     return vector_norm(input, 2, dim, keepdim)
 
 
-@surface(method=False)
+@public(method=False)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``linalg.matrix_norm(input, "nuc", dim, keepdim)``, by its old name."""
     _warn_of_norm("nuclear", "matrix_norm(A, 'nuc', dim, keepdim)")
@@ -312,14 +312,14 @@ def _warn_of_norm(name: str, new: str) -> None:
     )
 
 
-@surface(function=False)
+@public(function=False)
 def resize(input: Tensor, *sizes: Any) -> Tensor:
     """``view``, by its old name."""
     warn("non-inplace resize is deprecated")
     return _resized(input, sizes)
 
 
-@surface(function=False)
+@public(function=False)
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
     """``view_as``, by its old name."""
     warn("non-inplace resize_as is deprecated")

@@ -9,10 +9,10 @@ import numpy
 
 from ...core.dtypes import c_name, of
 from ...core.tensor import Tensor
-from ...dispatch.declare import pointwise, surface
+from ...dispatch.declare import pointwise, public
 from ...dispatch.generic_path import modify
 from ...kernels.numba_dispatch import LARGE, into, looped, negative
-from ..rule_helpers import check_divisor, check_first, kind_of, no_slope
+from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
 @pointwise(
     1,
     lambda g, alpha: g if alpha == 1 else g * alpha,
-    over=(
+    inplace_stmt=(
         "alpha.__class__ is float",
         f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
         {"iadd": iadd, "add_scaled": _add_scaled},
@@ -69,7 +69,7 @@ def _no_booleans(*operands: Any) -> None:
 
 
 @pointwise(1, lambda g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
-    over=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
+    inplace_stmt=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
@@ -112,7 +112,7 @@ def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
 
-@surface(method=False)
+@public(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
     """``other - alpha * input``, element by element."""
     check_first("rsub", input, other)
@@ -141,7 +141,7 @@ def div_true(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, name="div_floor", backward="DivBackward2", function=False, method=False, in_place=False,
+    zero_grad_rule, zero_grad_rule, name="div_floor", backward="DivBackward2", function=False, method=False, in_place=False,
     refuses=("div_floor_cpu", "bc"),
 )  # fmt: skip
 def div_floor(np: Any, self: Any, other: Any, /) -> Any:
@@ -150,7 +150,7 @@ def div_floor(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, name="div_trunc", backward="DivBackward2", function=False, method=False, in_place=False,
+    zero_grad_rule, zero_grad_rule, name="div_trunc", backward="DivBackward2", function=False, method=False, in_place=False,
     refuses=("div_trunc_cpu", "bc"),
 )  # fmt: skip
 def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
@@ -182,7 +182,7 @@ _div_mode = pointwise(
 _NOT_GIVEN: Any = "true"
 
 
-@surface(aliases=("divide",))
+@public(aliases=("divide",))
 def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
     """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``.
 
@@ -205,26 +205,28 @@ def _rounding(mode: str | None) -> Any:
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
 
 
-@surface(aliases=("divide_",), function=False, quick=div_true, over=True)
+@public(aliases=("divide_",), function=False, fast_path=div_true, in_place=True)
 def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -> Tensor:
     """In-place version of :func:`div`."""
     kind = div_true if rounding_mode is _NOT_GIVEN else _rounding(rounding_mode)
     return modify(kind.op, (input, other), ())
 
 
-@surface()
+@public()
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Quotient, element by element; integers are divided as floats."""
     return div_true(input, other)
 
 
-@surface(function=False)
+@public(function=False)
 def true_divide_(input: Tensor, other: Any) -> Tensor:
     """In-place version of :func:`true_divide`."""
     return div_(input, other)
 
 
-@pointwise(no_slope, no_slope, backward="NotImplemented", refuses=("div_floor_cpu", "bc"))  # the name is PyTorch's
+@pointwise(
+    zero_grad_rule, zero_grad_rule, backward="NotImplemented", refuses=("div_floor_cpu", "bc")
+)  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
     """Quotient rounded towards minus infinity."""
     return _floor_divide(np, self, other)
@@ -250,7 +252,7 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    1, no_slope, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False,
+    1, zero_grad_rule, name="remainder_number", backward="RemainderBackward0", function=False, method=False, in_place=False,
     refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
@@ -267,7 +269,7 @@ def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
     return remainder_tensor.op.kernel(np, self, other)
 
 
-@surface()
+@public()
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Remainder of the division, with the sign of the divisor (Python's ``%``).
 
@@ -280,7 +282,7 @@ def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other)
 
 
-@surface(function=False)
+@public(function=False)
 def remainder_(input: Tensor, other: Any) -> Tensor:
     """In-place version of :func:`remainder`."""
     return modify((remainder_tensor if isinstance(other, Tensor) else remainder_number).op, (input, other), ())
@@ -299,7 +301,7 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    1, no_slope, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False,
+    1, zero_grad_rule, name="fmod_number", backward="FmodBackward0", function=False, method=False, in_place=False,
     refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
@@ -309,7 +311,7 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
     return np.fmod(self, other)
 
 
-@surface()
+@public()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Remainder of the division, with the sign of the dividend (C's ``fmod``).
 
@@ -321,7 +323,7 @@ def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     return (fmod_tensor if isinstance(other, Tensor) else fmod_number)(input, other)
 
 
-@surface(function=False)
+@public(function=False)
 def fmod_(input: Tensor, other: Any) -> Tensor:
     """In-place version of :func:`fmod`."""
     return modify((fmod_tensor if isinstance(other, Tensor) else fmod_number).op, (input, other), ())
@@ -362,11 +364,11 @@ def _abs_in_place(input: Tensor) -> Tensor:
     return modify(abs.op, (input,), ())
 
 
-surface(name="abs_", quick=abs, over=True)(_abs_in_place)
-surface(name="absolute_", function=False, quick=abs, over=True)(_abs_in_place)
+public(name="abs_", fast_path=abs, in_place=True)(_abs_in_place)
+public(name="absolute_", function=False, fast_path=abs, in_place=True)(_abs_in_place)
 
 
-@pointwise(no_slope, in_place="method")
+@pointwise(zero_grad_rule, in_place="method")
 def sign(np: Any, self: Any, /) -> Any:
     """-1, 0 or 1 by the sign of each element.
 
@@ -422,7 +424,7 @@ def _same_dtype(input: Any, *others: Any) -> None:
     lambda g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
     refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
-    over=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
+    inplace_stmt=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """``self + weight * (end - self)`` with a number."""
@@ -453,7 +455,7 @@ def _weight(input: Tensor, weight: Any) -> Any:
     return weight if weight.requires_grad or weight.is_complex() else weight.item()
 
 
-@surface(quick=lerp_number, guard="weight.__class__ in NUMBERS")
+@public(fast_path=lerp_number, when="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
 
@@ -465,7 +467,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight)
 
 
-@surface(function=False, quick=lerp_number, guard="weight.__class__ in NUMBERS", over=True)
+@public(function=False, fast_path=lerp_number, when="weight.__class__ in NUMBERS", in_place=True)
 def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """In-place version of :func:`lerp`."""
     weight = _weight(input, weight)
@@ -479,7 +481,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     lambda g, tensor2, value: g * (tensor2 * value),
     lambda g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
-    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
+    inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``, element by element."""
@@ -496,7 +498,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     1,
     lambda g, tensor2, value: g * (value / tensor2),
     lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    over=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
+    inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """``self + value * tensor1 / tensor2``, element by element."""

@@ -8,13 +8,13 @@ import numpy
 
 from ...core.dtypes import scalar_name
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, pointwise, surface, variant
+from ...dispatch.declare import op, pointwise, public, variant
 from ...dispatch.generic_path import modify
-from ..rule_helpers import no_slope
+from ..rule_helpers import zero_grad_rule
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False,
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements are equal.
@@ -27,7 +27,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
     """Whether elements differ."""
@@ -35,7 +35,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller."""
@@ -43,7 +43,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("less_equal",), refuses=("le_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less_equal",), refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is smaller or equal."""
@@ -51,7 +51,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger."""
@@ -59,7 +59,7 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, no_slope, result=bool, numbers="second", in_place=False, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
     """Whether each element is larger or equal."""
@@ -76,7 +76,7 @@ def _in_place(function: Any, names: tuple[str, ...]) -> None:
     for name in names:
         in_place.__name__ = in_place.__qualname__ = f"{name}_"
         in_place.__doc__ = f"In-place version of :func:`{name}`: ones and zeros of the dtype of ``input``."
-        surface(function=False, name=f"{name}_")(in_place)
+        public(function=False, name=f"{name}_")(in_place)
 
 
 for _function, _names in (
@@ -188,7 +188,7 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
     return near | (np.isfinite(self) & np.isfinite(other) & (np.absolute(self - other) <= allowed))
 
 
-@surface()
+@public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element.
 
@@ -200,7 +200,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     return isclose_arrays(input, other, rtol, atol, equal_nan)
 
 
-@surface()
+@public()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close (see :func:`isclose`).
 
@@ -211,7 +211,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
-@surface()
+@public()
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and the same elements."""
     for position, each in enumerate((input, other)):

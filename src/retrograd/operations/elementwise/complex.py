@@ -7,11 +7,11 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.rule_namespace import LEVEL
+from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor, offset_in_memory
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.promotion import mismatch
-from ...runtime.user_frame import briefly
+from ...runtime.user_frame import strips_frames
 from ..engine_ops import as_strided_of
 from ..rule_helpers import check_parts
 from ..shape.slicing import select_block
@@ -110,13 +110,13 @@ def _part(input: Tensor, which: int) -> Tensor:
     return select_block(pairs, pairs._array.ndim - 1, which)
 
 
-@surface(method=False)
+@public(method=False)
 def real(input: Tensor) -> Tensor:
     """The real part: a view of a complex tensor, a real tensor itself."""
     return _part(input, 0) if input.is_complex() else input
 
 
-@surface(method=False)
+@public(method=False)
 def imag(input: Tensor) -> Tensor:
     """The imaginary part of a complex tensor, as a view."""
     if not input.is_complex():
@@ -132,8 +132,8 @@ def _set_imag(self: Tensor, value: Any) -> None:
     imag(self).copy_(value if isinstance(value, Tensor) else self.new_tensor(value).real)
 
 
-PROPERTIES["real"] = property(briefly(real), briefly(_set_real), doc="The real part, as a view.")
-PROPERTIES["imag"] = property(briefly(imag), briefly(_set_imag), doc="The imaginary part, as a view.")
+PROPERTIES["real"] = property(strips_frames(real), strips_frames(_set_real), doc="The real part, as a view.")
+PROPERTIES["imag"] = property(strips_frames(imag), strips_frames(_set_imag), doc="The imaginary part, as a view.")
 
 
 @op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
@@ -145,25 +145,25 @@ def conj_block(np: Any, self: Any, /) -> Any:
 conj_block.derivative(self=lambda F, g: F.conj_block(g))
 
 
-@surface()
+@public()
 def conj(input: Tensor) -> Tensor:
     """Complex conjugate (here a copy; PyTorch puts the work off); a real tensor itself."""
     return conj_block(input) if input.is_complex() else input
 
 
-@surface()
+@public()
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     """Complex conjugate in memory of its own; a real tensor itself."""
-    return LEVEL[Tensor].conj_physical(input) if input.is_complex() else input
+    return RULE_NAMESPACES[Tensor].conj_physical(input) if input.is_complex() else input
 
 
-@surface(aliases=("resolve_neg",))
+@public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conjugation is never put off here."""
     return _tensor(input)
 
 
-@surface(aliases=("is_neg",))
+@public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
     """False: conjugation is never put off here."""
     return _tensor(input) is None
@@ -188,7 +188,7 @@ def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
 complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of(g))
 
 
-@surface(method=False, name="complex")
+@public(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex numbers of real and imaginary parts."""
     check_parts("complex", ("real", "imag"), (real, imag))

@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, surface, variant
+from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
 from ...dispatch.promotion import mismatch
 from ...dispatch.return_types import named
@@ -27,7 +27,7 @@ F: Any = TENSORS
 @pointwise(
     lambda F, g, self, exponent: g * F.pow_slope(self, exponent) if exponent else F.zeros_as(g),
     name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
-    inline=("exponent == 2", "np.multiply(self, self)"),
+    inline_expr=("exponent == 2", "np.multiply(self, self)"),
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
@@ -113,14 +113,14 @@ def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
-@surface(function=False, method=False)
+@public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
     """The derivative of ``log_power`` by its base."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
-@surface(function=False, method=False)
+@public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
     """The derivative of ``log_power`` by its exponent."""
     out = F.pow_tensor(self, exponent)
@@ -174,7 +174,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
     return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
 
 
-@surface(quick=pow_scalar, guard="exponent.__class__ is float or exponent.__class__ is int")
+@public(fast_path=pow_scalar, when="exponent.__class__ is float or exponent.__class__ is int")
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent``, element by element; either may be a number.
 
@@ -197,7 +197,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     return pow_scalar(input.to(target), exponent)
 
 
-@surface(function=False, quick=pow_scalar, guard="exponent.__class__ in NUMBERS", over=True)
+@public(function=False, fast_path=pow_scalar, when="exponent.__class__ in NUMBERS", in_place=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
@@ -209,13 +209,13 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     return modify(pow_scalar.op, (input,), (exponent,))
 
 
-@surface()
+@public()
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """``input`` to the power ``exponent`` in double precision."""
     return pow(*_in_double(input, exponent))
 
 
-@surface(function=False)
+@public(function=False)
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`float_power`: the tensor must hold doubles."""
     operands = _in_double(input, exponent)
@@ -247,7 +247,7 @@ def square_block(np: Any, self: Any, /) -> Any:
     return np.multiply(self, self)
 
 
-@surface()
+@public()
 def square(input: Tensor, *, out: Tensor | None = None) -> Any:
     """The square, element by element; of booleans an integer."""
     if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
@@ -255,7 +255,7 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Any:
     return pow(input, 2)
 
 
-@surface()
+@public()
 def square_(input: Tensor) -> Tensor:
     """In-place version of :func:`square`."""
     return pow_(input, 2)
@@ -493,7 +493,7 @@ def _in_place_too(function: Any) -> None:
     other.derivative(self=function.op.rules[0])
     for each in (name, f"arc{name[1:]}"):
         form = in_place_form(other, f"{each}_")
-        surface(name=f"{each}_")(form)
+        public(name=f"{each}_")(form)
 
 
 for _inverse in (asinh, acosh, atanh):
@@ -516,7 +516,7 @@ sigmoid_backward.derivative(
 
 @pointwise(
     lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
-    inline=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
+    inline_expr=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
             {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
 )  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
@@ -635,7 +635,7 @@ polar_block.derivative(
 )
 
 
-@surface(method=False)
+@public(method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
     """Complex numbers of lengths ``abs`` and angles ``angle`` (radians), both float32 or both float64."""
     check_parts("polar", ("abs", "angle"), (abs, angle))
@@ -675,7 +675,7 @@ def frexp_block(np: Any, self: Any, /) -> Any:
 frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 
 
-@surface()
+@public()
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Mantissas between 1/2 and 1 and whole exponents: ``input = mantissa * 2 ** exponent``."""
     return _Frexp(frexp_block(input))
@@ -718,7 +718,7 @@ def _writable_ldexp(target: Any) -> None:
         raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
 
 
-@surface()
+@public()
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
     """``input * 2 ** other``, element by element.
 
@@ -729,7 +729,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
     return _ldexp_call(input, other)(input, other)
 
 
-@surface()
+@public()
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """In-place version of :func:`ldexp`."""
     call = _ldexp_call(input, other)

@@ -10,27 +10,27 @@ import numpy
 from ...core import dtypes, promotion
 from ...core.dtypes import converted
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, pointwise, surface
+from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
 from ...kernels.numba_dispatch import LARGE, looped
-from ..rule_helpers import check_first, kind_of, no_complex, no_slope, operand_kinds, real_only
+from ..rule_helpers import check_first, kind_of, no_complex, operand_kinds, real_only, zero_grad_rule
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
 
 
-@pointwise(no_slope, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
+@pointwise(zero_grad_rule, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
     """The largest whole number not above each element."""
     return np.floor(self) if self.dtype.kind in "fV" else self.copy()
 
 
-@pointwise(no_slope, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
+@pointwise(zero_grad_rule, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
     """The smallest whole number not below each element."""
     return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
 
 
-@pointwise(no_slope, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
+@pointwise(zero_grad_rule, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
     """Each element without its fraction."""
     return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
@@ -43,7 +43,7 @@ def frac(np: Any, self: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, name="round_whole", backward="RoundBackward0", function=False, method=False, in_place=False,
+    zero_grad_rule, name="round_whole", backward="RoundBackward0", function=False, method=False, in_place=False,
     refuses=("round_vml_cpu", "bc"),
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
@@ -52,7 +52,7 @@ def round_whole(np: Any, self: Any, /) -> Any:
 
 
 @pointwise(
-    no_slope, name="round_decimals", backward="RoundBackward1", function=False, method=False, in_place=False,
+    zero_grad_rule, name="round_decimals", backward="RoundBackward1", function=False, method=False, in_place=False,
 
 )  # fmt: skip
 def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
@@ -63,7 +63,7 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
     return np.rint(self * scale) / scale if decimals > 0 else np.rint(self / scale) * scale
 
 
-@surface()
+@public()
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
     """The nearest whole number (ties to even), or the nearest with so many ``decimals``.
 
@@ -74,7 +74,7 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     return round_whole(input) if decimals is None else round_decimals(input, decimals)
 
 
-@surface()
+@public()
 def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     """In-place version of :func:`round`."""
     return (
@@ -172,7 +172,7 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
 @pointwise(
     lambda F, g, self, min, max: F.clamp_backward(g, self, min, max),
     name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
-    over=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
+    inplace_stmt=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Each element, or the number ``min`` or ``max`` where it is beyond."""
@@ -337,7 +337,7 @@ def _clamp_in_place(call: _Call) -> Tensor:
 _BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
 
 
-@surface(aliases=("clip",), quick=clamp_scalar, guard=_BOUNDS)
+@public(aliases=("clip",), fast_path=clamp_scalar, when=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
 
@@ -348,31 +348,31 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return _clamped(_clamp_call(input, min, max))
 
 
-@surface(aliases=("clip_",), quick=clamp_scalar, guard=_BOUNDS, over=True)
+@public(aliases=("clip_",), fast_path=clamp_scalar, when=_BOUNDS, in_place=True)
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
     return _clamp_in_place(_clamp_call(input, min, max))
 
 
-@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", bound="min")
+@public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``min`` where it is below."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", bound="max")
+@public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Each element, or ``max`` where it is above."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
-@surface(quick=clamp_min_scalar, guard="min.__class__ in NUMBERS", over=True, bound="min")
+@public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", in_place=True, bound="min")
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of :func:`clamp_min`."""
     return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@surface(quick=clamp_max_scalar, guard="max.__class__ in NUMBERS", over=True, bound="max")
+@public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", in_place=True, bound="max")
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of :func:`clamp_max`."""
     return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
@@ -386,7 +386,7 @@ def _ratio(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 
 @pointwise(
-    _ratio, no_slope, name="copysign_tensor", floats=True, refuses=("copysign_cpu", "c"),
+    _ratio, zero_grad_rule, name="copysign_tensor", floats=True, refuses=("copysign_cpu", "c"),
     function=False, method=False, in_place=False, backward="CopysignBackward0",
 )  # fmt: skip
 def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
@@ -408,13 +408,13 @@ def _copysign_call(input: Any, other: Any) -> Any:
     return copysign_tensor if isinstance(other, Tensor) else copysign_number
 
 
-@surface()
+@public()
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
     """The size of each element with the sign of ``other`` (a tensor or a number)."""
     return _copysign_call(input, other)(input, other)
 
 
-@surface(function=False)
+@public(function=False)
 def copysign_(input: Tensor, other: Any) -> Tensor:
     """In-place version of :func:`copysign`."""
     return modify(_copysign_call(input, other).op, (input, other), ())
@@ -428,7 +428,7 @@ def _check_step(input: Any, values: Any) -> None:
 
 
 @pointwise(
-    no_slope, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
+    zero_grad_rule, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     """0 for negative elements, 1 for positive ones, and the element of ``values`` for 0."""
@@ -436,7 +436,7 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
 
 
 @pointwise(
-    lambda F, g, self, other: F.where_else(self != other, g), no_slope, refuses=("nextafter_cpu", "bic"), numbers=False,
+    lambda F, g, self, other: F.where_else(self != other, g), zero_grad_rule, refuses=("nextafter_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
     """The floating-point number that comes next to each element on the way to ``other``."""

@@ -13,7 +13,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, pointwise, surface
+from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...kernels import polynomials, special_derivatives
 from ...kernels import scipy_backend as kernels
@@ -80,19 +80,19 @@ def _order(n: Any) -> int:
     return int(n)
 
 
-@surface(method=False)
+@public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
     """The derivative of order ``n`` of the digamma function."""
     return polygamma_block(input, _order(n))
 
 
-@surface(function=False, name="polygamma")
+@public(function=False, name="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Any:
     """The derivative of order ``n`` of the digamma function."""
     return polygamma_block(input, _order(n))
 
 
-@surface(function=False)
+@public(function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
     """In-place version of :func:`polygamma`."""
     return modify(polygamma_block.op, (input,), (_order(n),))
@@ -125,13 +125,13 @@ def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
 mvlgamma_block.derivative(self=_mvlgamma_rule)
 
 
-@surface()
+@public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
     """The logarithm of the multivariate gamma function of dimension ``p``."""
     return mvlgamma_block(input, p)
 
 
-@surface(function=False)
+@public(function=False)
 def mvlgamma_(input: Tensor, p: int) -> Tensor:
     """In-place version of :func:`mvlgamma`."""
     if not input.is_floating_point() and not input.is_complex():
@@ -439,7 +439,7 @@ def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
     return special(np, "xlogy", self, other)
 
 
-@surface()
+@public()
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number.
 
@@ -450,7 +450,7 @@ def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     return _choose(_xlogy, input, other)(input, other)
 
 
-@surface()
+@public()
 def xlogy_(input: Tensor, other: Any) -> Tensor:
     """In-place version of :func:`xlogy`."""
     return modify(_choose(_xlogy, input, other).op, (input, other), ())

@@ -11,10 +11,10 @@ import numpy
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, wrap
 from ...core.views import check_partial_overlap
-from ...dispatch.declare import TENSORS, op, surface
+from ...dispatch.declare import TENSORS, op, public
 from ...dispatch.generic_path import modify
 from ...dispatch.promotion import mismatch, plain_number
-from ...dispatch.transform_tensor import Transformed
+from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import indexing
 from ...kernels.gather_scatter import SOME, fits, taken, taken_along, within
 from ...kernels.numba_dispatch import LARGE, copied
@@ -53,7 +53,7 @@ def _size(x: Tensor, dim: int) -> int:
 
 @op(
     name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
-    inline=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
+    inline_expr=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
             "self.take(index, dim) if index.size < SOME else much_taken(self, index, dim)",
             {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
@@ -82,7 +82,7 @@ def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, .
 index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_block(g, index, dim))
 
 
-@surface(quick=index_select_block, guard="inline", operands=("input", "index"))
+@public(fast_path=index_select_block, when="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
 
@@ -115,7 +115,7 @@ _PLAIN_SCATTER = (
 
 
 @op(
-    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline=_PLAIN_GATHER
+    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_GATHER
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """The elements at ``index`` along ``dim``."""
@@ -171,7 +171,7 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
             )
 
 
-@surface(quick=gather_block, guard="inline", operands=("input", "index"))
+@public(fast_path=gather_block, when="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
     """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
 
@@ -184,7 +184,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 
 
 @op(
-    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline=_PLAIN_SCATTER
+    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_SCATTER
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
@@ -208,7 +208,7 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 
 @op(
     name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True,
-    inline=_PLAIN_SCATTER,
+    inline_expr=_PLAIN_SCATTER,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
@@ -271,7 +271,7 @@ def _scatter_reduce(
     return scatter_reduce_block, (input, index, src), (at, reduce, include_self)
 
 
-@surface(quick=scatter_src, guard="inline", operands=("input", "index", "src"))
+@public(fast_path=scatter_src, when="inline", operands=("input", "index", "src"))
 def scatter(
     input: Tensor,
     dim: int,
@@ -294,7 +294,7 @@ def scatter(
     return call(*tensors, *params)
 
 
-@surface(function=False)
+@public(function=False)
 def scatter_(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -304,20 +304,20 @@ def scatter_(
     return modify(call.op, tensors, params)
 
 
-@surface(quick=scatter_add_block, guard="inline", operands=("input", "index", "src"))
+@public(fast_path=scatter_add_block, when="inline", operands=("input", "index", "src"))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
     return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))
 
 
-@surface(function=False)
+@public(function=False)
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """In-place version of :func:`scatter_add`."""
     check_partial_overlap(input, (index, src), same=False)
     return modify(scatter_add_block.op, (input, index, src), (_check_along("scatter", input, dim, index, src),))
 
 
-@surface()
+@public()
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Tensor:
@@ -329,7 +329,7 @@ def scatter_reduce(
     return call(*tensors, *params)
 
 
-@surface(function=False)
+@public(function=False)
 def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -623,7 +623,7 @@ def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 def _counted(index: Tensor, size: int) -> Tensor:
     """``index`` counted from the front."""
-    if isinstance(index, Transformed):
+    if isinstance(index, TransformTensor):
         return TENSORS.where_block(index < 0, index + size, index)
     return wrap(numpy.where(index._array < 0, index._array + size, index._array))
 
@@ -681,7 +681,7 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
     ):
         function.__name__ = function.__qualname__ = title
         function.__doc__ = text
-        surface(name=title, function=title == name)(function)
+        public(name=title, function=title == name)(function)
 
 
 for _name, _arrange, _doc in (
@@ -737,14 +737,14 @@ def _check_row(name: str, input: Tensor, index: Tensor) -> None:
     )
 
 
-@surface()
+@public()
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """The elements at the places that ``index`` gives, counted as if all stood in one row."""
     _check_row("take", input, index)
     return take_block(input, index)
 
 
-@surface()
+@public()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The elements at ``indices`` along ``dim``, other dimensions broadcast; without ``dim`` in one row."""
     ndim = input._array.ndim
@@ -817,13 +817,13 @@ def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, 
     return input, index, source
 
 
-@surface()
+@public()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with elements of ``source`` put (or added) at ``index``, counted in one row."""
     return put_block(*_put(input, index, source), accumulate)
 
 
-@surface(function=False)
+@public(function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`put`."""
     check_partial_overlap(input, (index, source), same=False)

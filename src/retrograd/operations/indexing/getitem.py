@@ -13,13 +13,13 @@ import numpy
 
 from ...core import dtypes, torch_function
 from ...core.tensor import Tensor, share_memory, wrap
-from ...core.views import bump, view_of
-from ...dispatch.declare import in_place_form, op, surface
+from ...core.views import bump_version, view_of
+from ...dispatch.declare import in_place_form, op, public
 from ...dispatch.generic_path import at_hand, bare
 from ...dispatch.promotion import NUMBERS, storable
 from ...dispatch.transform_tensor import batched, runs
 from ...kernels import indexing
-from ...runtime.user_frame import brief, warn
+from ...runtime.user_frame import strip_frames, warn
 from ..creation.from_data import array_of
 from ..engine_ops import expand
 from ..shape.slicing import select_block, slice_block
@@ -54,7 +54,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 def _noticed(*given: Any) -> bool:
     """Whether the class of an index or of a value has a ``__torch_function__`` of which nobody had heard."""
-    return torch_function.notice(given, Tensor)
+    return torch_function.register_overriding(given, Tensor)
 
 
 def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
@@ -421,7 +421,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         _put_at(self, index, value)
     except Exception as error:
         if not _noticed(index, value):
-            raise brief(error) or error from None
+            raise strip_frames(error) or error from None
         self[index] = value
 
 
@@ -495,7 +495,7 @@ def _assigned(x: Tensor, index: Any, value: Any) -> bool:
         array[key] = given
     except Exception:  # the readable way says what is wrong
         return False
-    bump(x)
+    bump_version(x)
     return True
 
 
@@ -562,7 +562,7 @@ def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> T
 
 @op(
     name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True,
-    over=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
+    inplace_stmt=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
 )  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """``self`` with ``values`` put (or added) at picked places."""
@@ -628,7 +628,7 @@ def _put_arguments(
     return input, where, _fitted(values, input, where, fills)
 
 
-@surface()
+@public()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
     if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
@@ -637,7 +637,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return index_put_block(input, source, where, accumulate)
 
 
-@surface()
+@public()
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
     if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
@@ -648,5 +648,5 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     return input
 
 
-surface(function=False, name="__getitem__", quick=select_block, guard="index.__class__ is int", dim=0)(_getitem)
-surface(function=False, name="__setitem__")(_setitem)
+public(function=False, name="__getitem__", fast_path=select_block, when="index.__class__ is int", dim=0)(_getitem)
+public(function=False, name="__setitem__")(_setitem)

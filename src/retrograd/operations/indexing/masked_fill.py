@@ -8,8 +8,8 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, element_strides, wrap
-from ...core.views import bump, check_in_place, check_partial_overlap
-from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, surface
+from ...core.views import bump_version, check_in_place, check_partial_overlap
+from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
 from ...dispatch.generic_path import at_hand, modify
 from ...dispatch.promotion import mismatch, storable
 from ...dispatch.transform_tensor import batched
@@ -22,7 +22,7 @@ from ..engine_ops import expand
 
 @op(
     name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
-    over=("src.ndim <= self.ndim", "self[...] = src"),
+    inplace_stmt=("src.ndim <= self.ndim", "self[...] = src"),
 )  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     """``src``, in the shape and dtype of ``self``."""
@@ -34,7 +34,7 @@ def copy_block(np: Any, self: Any, src: Any, /) -> Any:
 copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
 
 
-@surface(function=False, quick=copy_block, over=True)
+@public(function=False, fast_path=copy_block, in_place=True)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite with the elements of ``src``, broadcast and converted."""
     if isinstance(src, (bool, int, float, complex)):
@@ -60,7 +60,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 
 @op(
     name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
-    over=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
+    inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """``value`` everywhere."""
@@ -77,7 +77,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     function=False,
     method=False,
     linear=True,
-    over=("value.ndim == 0", "self[...] = value"),
+    inplace_stmt=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """The 0-d ``value`` everywhere."""
@@ -88,7 +88,7 @@ fill_with_ = in_place_form(fill_tensor_block.op, "fill_")
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
 
 
-@surface(quick=fill_block, over=True)
+@public(fast_path=fill_block, in_place=True)
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
     if isinstance(value, Tensor):
@@ -101,13 +101,13 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return modify(fill_block.op, (input,), (value,))
 
 
-@surface(method=False)
+@public(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like this one with ``value`` everywhere."""
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
-@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, over=("True", "self.fill(0)"))
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, inplace_stmt=("True", "self.fill(0)"))
 def zero_block(np: Any, self: Any, /) -> Any:
     """Zeros."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
@@ -116,13 +116,13 @@ def zero_block(np: Any, self: Any, /) -> Any:
 zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
-@surface(quick=zero_block, over=True)
+@public(fast_path=zero_block, in_place=True)
 def zero_(input: Tensor) -> Tensor:
     """Overwrite every element with 0."""
     return modify(zero_block.op, (input,), ())
 
 
-@surface(function=False)
+@public(function=False)
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Overwrite the elements whose indices are all equal with a number.
 
@@ -137,7 +137,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     if not wrap and at_hand(input) and array.flags.c_contiguous and storable(fill_value, array.dtype):
         step = sum(element_strides(array))
         array.reshape(-1)[: (min(shape) - 1) * step + 1 : step] = fill_value
-        bump(input)
+        bump_version(input)
         return input
     if not isinstance(fill_value, Tensor):
         dtypes.converted(fill_value, input._array.dtype)
@@ -173,7 +173,7 @@ def _each(name: str, others: int) -> None:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__doc__ = "Replace each element by what a Python function makes of it (slow; outside the graph)."
-    surface(function=False, name=name)(in_place)
+    public(function=False, name=name)(in_place)
 
 
 for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
@@ -193,7 +193,7 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
 
 @op(
     name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
-    over=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
+    inplace_stmt=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
           {"storable": storable}),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
@@ -243,7 +243,7 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
     return masked_fill_number, (input, mask), (value,)
 
 
-@surface(quick=masked_fill_number, guard="value.__class__ in NUMBERS")
+@public(fast_path=masked_fill_number, when="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
 
@@ -255,7 +255,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return call(*tensors, *params)
 
 
-@surface(function=False, quick=masked_fill_number, over=True)
+@public(function=False, fast_path=masked_fill_number, in_place=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of :func:`masked_fill`."""
     call, tensors, params = _masked_fill(input, mask, value)
@@ -285,7 +285,7 @@ def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> A
 masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 
-@surface()
+@public()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where ``mask`` is true, in one row.
 
@@ -353,7 +353,7 @@ def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor
     return input, mask, source
 
 
-@surface()
+@public()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with elements of ``source``, in order, where ``mask`` is true.
 
@@ -364,7 +364,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return masked_scatter_block(*_masked_scatter(input, mask, source))
 
 
-@surface(function=False)
+@public(function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`masked_scatter`."""
     tensors = _masked_scatter(input, mask, source)

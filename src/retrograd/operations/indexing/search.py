@@ -9,7 +9,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import batched, slicewise
 from ...kernels import searching
 from ..shape.slicing import unbind
@@ -17,7 +17,7 @@ from ..shape.slicing import unbind
 # -- Where -----------------------------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The places of the elements that are not zero: as rows of a matrix, or as a tuple of index vectors.
 
@@ -42,13 +42,13 @@ def _places(array: Any) -> Any:
     return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
 
 
-@surface()
+@public()
 def argwhere(input: Tensor) -> Tensor:
     """The places of the elements that are not zero, as rows."""
     return nonzero(input)
 
 
-@surface()
+@public()
 @slicewise
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
     """The first ``size`` places of elements that are not zero, as rows; rows of ``fill_value`` where there are fewer.
@@ -65,7 +65,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     return wrap(result)
 
 
-@surface(method=False)
+@public(method=False)
 @slicewise
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """The places in a tensor of ``shape`` of elements counted in one row, as one index tensor a dimension.
@@ -189,7 +189,7 @@ def _unique_axis(input: Tensor, dim: int | None) -> int | None:
     return None if dim is None else dimension(dim, input._array.ndim, wrap_scalar=False)
 
 
-@surface()
+@public()
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -208,7 +208,7 @@ def unique(
     return _chosen(found, return_inverse, return_counts)
 
 
-@surface()
+@public()
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -219,7 +219,7 @@ def unique_consecutive(
 # -- Among ordered rows ----------------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 @slicewise
 def searchsorted(
     sorted_sequence: Tensor, input: Any = None, *, out_int32: bool = False, right: bool = False,
@@ -323,7 +323,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
     return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
 
 
-@surface(method=False)
+@public(method=False)
 @slicewise
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
@@ -335,7 +335,7 @@ def bucketize(
     return _search(boundaries, input, right, out_int32)
 
 
-@surface(method=False)
+@public(method=False)
 @slicewise
 def isin(
     elements: Any = None,

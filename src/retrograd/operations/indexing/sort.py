@@ -9,7 +9,7 @@ import numpy
 from ...core import dtypes
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import slicewise
 from ...kernels import searching, small_arrays
@@ -51,7 +51,7 @@ def _sorting(name: str, backward: str) -> Any:
 sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
 
 
-@surface(quick=sort_block, guard=WHOLE, gives=_Sort)
+@public(fast_path=sort_block, when=WHOLE, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
     """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order.
 
@@ -71,13 +71,13 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     return _sorted(np, self, dim, descending)[1]
 
 
-@surface(quick=argsort_block, guard=WHOLE)
+@public(fast_path=argsort_block, when=WHOLE)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """The indices that put the elements in order along ``dim``."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
 
-@surface()
+@public()
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first dimension."""
     found: Tensor = sort_block(input, 0, False)[0]
@@ -115,7 +115,7 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
 topk_block.derivative(self=ordered_rule)
 
 
-@surface(quick=topk_block, guard=WHOLE, gives=_Topk)
+@public(fast_path=topk_block, when=WHOLE, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim`` and their indices.
 
@@ -153,7 +153,7 @@ def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> An
 kthvalue_block.derivative(self=chosen_rule)
 
 
-@surface()
+@public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The ``k``-th smallest elements along ``dim`` and their indices."""
     at = dimension(dim, input._array.ndim)
@@ -165,7 +165,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 # -- Counting --------------------------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 @slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ...core.grad_mode import put_back, set_recording
+from ...core.grad_mode import restore_recording, set_recording
 from ...core.tensor import Tensor, wrap
 from ...dispatch.op import ARRAYS
 from ..shape.join import cat, stack, where_
@@ -22,7 +22,7 @@ from ..shape.views import alias
 solve: list[Callable[..., list[Any]]] = []
 
 
-def swept(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
+def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
     """The gradients for ``values``, given those of the results of ``program(*values)`` (None for one that has none)."""
     arrays = F is ARRAYS
     before = set_recording(True)
@@ -41,7 +41,7 @@ def swept(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) ->
         pairs = [(out, grad) for out, grad in zip(outs, grads, strict=False) if grad is not None]
         found = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
     finally:
-        put_back(before)
+        restore_recording(before)
     found = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, found, strict=True)]
     return [each._array if arrays and isinstance(each, Tensor) else each for each in found]
 
@@ -191,4 +191,4 @@ def text_gradient(
     return where_(inside[:, :, None], share, share * 0)
 
 
-__all__ = ["reflectors", "swept", "symmetric_factors", "symmetric_product", "text_gradient"]
+__all__ = ["reflectors", "vjp_by_autograd", "symmetric_factors", "symmetric_product", "text_gradient"]

@@ -11,9 +11,9 @@ from typing import Any
 from ...core import dtypes
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor
-from ...dispatch.declare import FUNCTIONS, surface
+from ...dispatch.declare import FUNCTIONS, public
 from ...dispatch.return_types import named
-from ...dispatch.transform_tensor import Transformed
+from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import lapack
 from ..shape.rearrange import flip
 from ..shape.slicing import narrow
@@ -62,7 +62,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 def _wanted(x: Tensor) -> bool:
     """Whether a gradient of ``x`` may be asked for."""
-    return isinstance(x, Transformed) or (recording() and x.requires_grad)
+    return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
 
 # -- Eigenvalues of Hermitian matrices -------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
 _OldSvd = named("svd", ("U", "S", "V"))
 
 
-@surface(name="svd")
+@public(name="svd")
 def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """Singular vectors and values: ``input = U diag(S) Vᴴ``; without ``compute_uv`` zeros stand for the vectors."""
     if input._array.ndim < 2:
@@ -368,7 +368,7 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     return found
 
 
-@surface(method=False)
+@public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
     """The ``q`` largest singular values of ``A`` (or ``A - M``) and their vectors ``(U, S, V)``, nearly."""
     q, niter = 6 if q is None else q, 2 if niter is None else niter
@@ -388,7 +388,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     return (v, s, u) if wide else (u, s, v)
 
 
-@surface(method=False)
+@public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
     """Principal components: the low-rank decomposition ``(U, S, V)`` of ``A`` with the means of its columns taken off."""
     n, m = A._array.shape[-2:]
@@ -403,7 +403,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A, q, niter)
 
 
-@surface(method=False)
+@public(method=False)
 def lobpcg(
     A: Tensor,
     k: int | None = None,

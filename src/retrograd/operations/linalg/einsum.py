@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import TENSORS, surface
+from ...dispatch.declare import TENSORS, public
 from ..reductions import sums as _reduce
 from ..shape.views import permute_block, reshape, unsqueeze_block, view, view_block
 from .matmul import bmm, mm
@@ -22,7 +22,7 @@ from .matmul import bmm, mm
 F: Any = TENSORS
 
 
-@surface(method=False)
+@public(method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """The sum of products over pairs of dimensions: the last of ``a`` with the first of ``b``, or as ``dims`` lists them."""
     if isinstance(dims, Tensor):
@@ -66,7 +66,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     return reshape(mm(rows, columns), shape)
 
 
-@surface()
+@public()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sum of products over the last dimension of both."""
     if input._array.ndim == 0 or other._array.ndim == 0:
@@ -79,7 +79,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@surface(method=False)
+@public(method=False)
 def einsum(*args: Any) -> Tensor:
     """Sums of products by Einstein's convention: ``einsum("ij,jk->ik", a, b)``; also ``einsum(a, [0, 1], b, [1, 2])``.
 

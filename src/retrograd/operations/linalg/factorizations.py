@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import shared, surface
+from ...dispatch.declare import public, shared
 from ...dispatch.return_types import named
 from ...kernels import lapack
 from .checks import (
@@ -29,7 +29,7 @@ from .checks import (
     tensors,
     with_diagonal,
 )
-from .derivative_programs import reflectors, swept, symmetric_factors, symmetric_product
+from .derivative_programs import reflectors, symmetric_factors, symmetric_product, vjp_by_autograd
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     return found
 
 
-@surface(name="cholesky")
+@public(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The triangular factor of a positive definite matrix, or of each of a batch."""
     return cholesky_block(input, upper)
@@ -172,7 +172,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     return _LinalgQr(qr_block(A, mode))
 
 
-@surface(name="qr")
+@public(name="qr")
 def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Q with orthonormal columns and upper triangular R with ``input = Q R``; square Q unless ``some``."""
     return _Qr(qr_block(input, "reduced" if some else "complete"))
@@ -187,11 +187,11 @@ def geqrf_block(np: Any, self: Any, /) -> Any:
     return lapack.geqrf(np, self)
 
 
-geqrf_block.derivative(self=lambda F, g, self: swept(F, reflectors, [self], g)[0])
+geqrf_block.derivative(self=lambda F, g, self: vjp_by_autograd(F, reflectors, [self], g)[0])
 _Geqrf = named("geqrf", ("a", "tau"))
 
 
-@surface()
+@public()
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """The QR factorisation as LAPACK leaves it: R with reflectors below its diagonal, and their factors."""
     return _Geqrf(geqrf_block(input))
@@ -296,7 +296,7 @@ def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tenso
     return householder_block(input, tau)
 
 
-@surface()
+@public()
 def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
     """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
     return householder_product(input, input2)
@@ -335,7 +335,7 @@ def _ormqr_rule(which: int) -> Any:
 ormqr_block.derivative(self=_ormqr_rule(0), tau=_ormqr_rule(1), other=_ormqr_rule(2))
 
 
-@surface()
+@public()
 def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
 ) -> Tensor:
@@ -504,7 +504,7 @@ lu_unpack_block.derivative(self=_unpack_rule)
 _LuUnpack = named("lu_unpack", ("P", "L", "U"))
 
 
-@surface(method=False)
+@public(method=False)
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
@@ -522,7 +522,7 @@ def lu_unpack(
 _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
 
 
-@surface(name="lu", method=False)
+@public(name="lu", method=False)
 def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
     found = lu_factor_ex(A, pivot=pivot)
@@ -530,7 +530,7 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
     return _LuWithInfo(given) if get_infos else given
 
 
-@surface(name="lu", function=False)
+@public(name="lu", function=False)
 def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
     return tuple(old_lu(input, pivot, get_infos))
@@ -591,7 +591,7 @@ def lu_solve(
     return lu_solve_block(LU, pivots, B, left, adjoint)
 
 
-@surface(name="lu_solve")
+@public(name="lu_solve")
 def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
     """The X with ``A @ X = input`` from ``lu_factor(A)``."""
     return lu_solve(LU_data, LU_pivots, input)
@@ -611,7 +611,9 @@ def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
 
 
 ldl_factor_block.derivative(
-    self=lambda F, g, self, pivots, hermitian: swept(F, lambda a: symmetric_factors(a, pivots, hermitian), [self], g)[0]
+    self=lambda F, g, self, pivots, hermitian: vjp_by_autograd(
+        F, lambda a: symmetric_factors(a, pivots, hermitian), [self], g
+    )[0]
 )
 _LdlFactor = named("linalg_ldl_factor", ("LD", "pivots"))
 _LdlFactorEx = named("linalg_ldl_factor_ex", ("LD", "pivots", "info"))
@@ -655,7 +657,7 @@ def _ldl_solve_rule(F: Any, g: Any, self: Any, pivots: Any, B: Any, hermitian: b
     def program(factors: Tensor, right: Tensor) -> Tensor:
         return _solved(symmetric_product(factors, pivots, hermitian), right)
 
-    return swept(F, program, [self, B], g)
+    return vjp_by_autograd(F, program, [self, B], g)
 
 
 ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)

@@ -18,7 +18,7 @@ from ...core import dtypes, promotion
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.argument_errors import INSTEAD
-from ...dispatch.declare import ARRAYS, TENSORS, op, surface
+from ...dispatch.declare import ARRAYS, TENSORS, op, public
 from ...dispatch.promotion import PLAIN, broadcast_error, mismatch
 from ...kernels.matmul import FEW, batched, product
 from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
@@ -77,7 +77,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim",
+    inline_expr=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim",
             "self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2)", {"product": product, "FEW": FEW}),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
@@ -135,7 +135,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
 
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
-    inline=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
+    inline_expr=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
             "product(self, mat2) if self.size + mat2.size >= FEW else "
             "self[0].dot(mat2[0])[None] if len(self) == 1 else batched(self, mat2)",
             {"product": product, "batched": batched, "FEW": FEW}),
@@ -161,7 +161,7 @@ bmm.derivative(
 
 @op(
     backward="MvBackward0", opmath=True, holomorphic=False,
-    inline=("FLOATS and vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
+    inline_expr=("FLOATS and vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
 )  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
     """The product of a matrix and a vector."""
@@ -186,7 +186,7 @@ mv.derivative(
 
 @op(
     backward="DotBackward0", opmath=True, holomorphic=False,
-    inline=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
+    inline_expr=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """The sum of the products of two vectors.
@@ -258,7 +258,7 @@ outer_block.derivative(
 )
 
 
-@surface(aliases=("ger",))
+@public(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """``input[i] * vec2[j]`` for every i and j.
 
@@ -280,7 +280,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     return F.mul(column, vec2)
 
 
-@surface(quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
+@public(fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
 
@@ -368,13 +368,13 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
-@surface(function=False, name="__matmul__", quick=mm, guard="inline", also=[(mv, "inline"), (dot, "inline")])
+@public(function=False, name="__matmul__", fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def at(input: Tensor, other: Any) -> Any:
     """The operator ``@``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
-@surface(function=False, name="__rmatmul__")
+@public(function=False, name="__rmatmul__")
 def reflected_at(input: Tensor, other: Any) -> Any:
     """The operator ``@`` with the tensor on the right of something else, which torch does not take."""
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
@@ -397,7 +397,7 @@ def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
 
 @op(
     backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
-    inline=("FLOATS and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
+    inline_expr=("FLOATS and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
             "plain_addmm(self, mat1, mat2)", {"plain_addmm": _plain_addmm}),
 )  # fmt: skip
 def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -564,7 +564,7 @@ addbmm.derivative(
 # -- Chains and other products -----------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """The product of several matrices, in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
@@ -684,10 +684,10 @@ def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: A
     return cross(input, other, dim=dim)
 
 
-surface(name="cross")(_torch_cross)
+public(name="cross")(_torch_cross)
 
 
-@surface()
+@public()
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The Kronecker product: every number of ``input`` times all of ``other``, side by side.
 

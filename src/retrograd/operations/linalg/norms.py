@@ -9,7 +9,7 @@ import numpy
 
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import FUNCTIONS, TENSORS, surface
+from ...dispatch.declare import FUNCTIONS, TENSORS, public
 from ...dispatch.promotion import mismatch
 from ...kernels import lapack
 from ..creation.conversion import clone
@@ -199,7 +199,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return cat([narrow(powers, -1, 0, 1).new_ones((*x._array.shape, 1)), powers], -1)
 
 
-@surface(name="vander", method=False)
+@public(name="vander", method=False)
 def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of the elements of a vector as rows, ``N`` of each (as many as there are elements), falling.
 
@@ -226,7 +226,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 # -- Powers and the exponential --------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
     square("linalg.matrix_power", input._array)
@@ -284,7 +284,7 @@ def _exponential_rule(F: Any, g: Any, self: Any) -> Any:
 matrix_exp_block.derivative(self=_exponential_rule)
 
 
-@surface()
+@public()
 def matrix_exp(input: Tensor) -> Tensor:
     """The exponential of a square matrix, or of each of a batch.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, shared, surface
+from ...dispatch.declare import ARRAYS, TENSORS, public, shared
 from ...dispatch.promotion import mismatch
 from ...dispatch.return_types import named
 from ...kernels import lapack
@@ -96,7 +96,7 @@ def inv(A: Tensor, *, out: Any = None) -> Tensor:
     return inv_block(A)
 
 
-@surface(name="inverse")
+@public(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
     return inv(input)
@@ -283,7 +283,7 @@ def _old_sizes(name: str, a: Any, b: Any) -> None:
         )
 
 
-@surface()
+@public()
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -325,7 +325,7 @@ cholesky_solve_block.derivative(
 )
 
 
-@surface()
+@public()
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The X with ``A @ X = input``, from the Cholesky factor of A."""
     b, factor = input._array, input2._array
@@ -358,7 +358,7 @@ def _cholesky_inverse_rule(F: Any, g: Any, self: Any, out: Any, upper: bool) -> 
 cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 
 
-@surface()
+@public()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """The inverse of a matrix, from its Cholesky factor."""
     return cholesky_inverse_block(input, upper)
@@ -428,7 +428,7 @@ cofactors_backward.derivative(
 )
 
 
-@surface()
+@public()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each of a batch."""
     return det_block(input)
@@ -467,7 +467,7 @@ _LinalgSlogdet = named("linalg_slogdet", ("sign", "logabsdet"))
 _Slogdet = named("slogdet", ("sign", "logabsdet"))
 
 
-@surface()
+@public()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
     """Sign and logarithm of the absolute value of the determinant."""
     return _Slogdet(slogdet_block(input)[:2])
@@ -478,7 +478,7 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
-@surface()
+@public()
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; nan if that is negative."""
     square("logdet", input._array)
@@ -552,7 +552,7 @@ def pinv(
     return pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian)
 
 
-@surface()
+@public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudoinverse of a matrix; singular values up to ``rcond`` times the largest count as zero."""
     return pinv(input, rcond)

@@ -14,10 +14,10 @@ import numpy
 from ...core import devices
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import in_place_form, op, pointwise, surface
+from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.transform_tensor import batched
-from ...kernels.half_precision import widened
+from ...kernels.half_precision import upcast_all_half
 from ...kernels.numba_dispatch import LARGE, looped
 from ..creation.conversion import on_cpu
 from ..creation.random import Generator, _stream
@@ -49,7 +49,7 @@ def minimum_zero(np: Any, self: Any, /) -> Any:
     return np.minimum(self, 0)
 
 
-_shown = partial(surface, function=False, method=False)  # by nn.functional
+_shown = partial(public, function=False, method=False)  # by nn.functional
 
 
 # -- Straight pieces: the second derivative is zero -------------------------------------------------------------------
@@ -89,7 +89,7 @@ def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any
     return np.where(self > 0, self, self * negative_slope)
 
 
-@_shown(quick=leaky_relu_block)
+@_shown(fast_path=leaky_relu_block)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``negative_slope`` times it.
 
@@ -142,7 +142,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
 
 
-@_shown(quick=hardtanh_block, min_val=0, max_val=6)
+@_shown(fast_path=hardtanh_block, min_val=0, max_val=6)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, cut off below 0 and above 6."""
     return _call(hardtanh_block, inplace, input, 0, 6)
@@ -193,11 +193,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _call(threshold_block, inplace, input, threshold, value)
 
 
-surface(name="threshold", method=False)(threshold_block)
-threshold_ = surface(method=False)(in_place_form(threshold_block.op, "threshold_"))
+public(name="threshold", method=False)(threshold_block)
+threshold_ = public(method=False)(in_place_form(threshold_block.op, "threshold_"))
 
 
-@_shown(quick=relu_block)
+@_shown(fast_path=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else 0."""
     return _call(relu_block, inplace, input)
@@ -223,7 +223,7 @@ def hardsigmoid_block(np: Any, self: Any, /) -> Any:
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
-@_shown(quick=hardsigmoid_block)
+@_shown(fast_path=hardsigmoid_block)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """0 below -3, 1 above 3, and straight between."""
     return _call(hardsigmoid_block, inplace, input)
@@ -255,7 +255,7 @@ def hardswish_block(np: Any, self: Any, /) -> Any:
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
-@_shown(quick=hardswish_block)
+@_shown(fast_path=hardswish_block)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * hardsigmoid(x)``."""
     return _call(hardswish_block, inplace, input)
@@ -300,7 +300,7 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
     return _elu(np, self, alpha, scale, input_scale)
 
 
-@_shown(quick=elu_block, scale=1.0, input_scale=1.0)
+@_shown(fast_path=elu_block, scale=1.0, input_scale=1.0)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``alpha * (exp(x) - 1)``."""
     return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
@@ -312,19 +312,19 @@ elu_ = in_place_form(elu_block.op, "elu_")
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-@_shown(quick=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
+@_shown(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
-@surface(method=False)
+@public(method=False)
 def selu_(input: Tensor) -> Tensor:
     """In-place version of :func:`selu`."""
     return selu(input, inplace=True)
 
 
-surface(method=False)(selu)
+public(method=False)(selu)
 
 
 @_hidden(
@@ -340,14 +340,14 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
     return _elu(np, self, alpha, 1.0, 1.0 / alpha)
 
 
-@_shown(quick=celu_block)
+@_shown(fast_path=celu_block)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
     return _call(celu_block, inplace, input, alpha)
 
 
-surface(name="celu", method=False)(celu_block)
-celu_ = surface(method=False)(in_place_form(celu_block.op, "celu_"))
+public(name="celu", method=False)(celu_block)
+celu_ = public(method=False)(in_place_form(celu_block.op, "celu_"))
 
 
 def _logistic(np: Any, x: Any) -> Any:
@@ -379,7 +379,7 @@ def silu_block(np: Any, self: Any, /) -> Any:
     return self / (1 + np.exp(-self)) if large is None else large
 
 
-@_shown(quick=silu_block)
+@_shown(fast_path=silu_block)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``."""
     return _call(silu_block, inplace, input)
@@ -412,7 +412,7 @@ def mish_block(np: Any, self: Any, /) -> Any:
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
 
 
-@_shown(quick=mish_block)
+@_shown(fast_path=mish_block)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))`` (arXiv 1908.08681)."""
     return _call(mish_block, inplace, input)
@@ -577,7 +577,7 @@ prelu_kernel.derivative(
 )
 
 
-@surface()
+@public()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element where it is positive, else ``weight`` times it: one weight, or one for each channel (dimension 1)."""
     shape, count = input.shape, weight.numel()
@@ -634,7 +634,7 @@ def rrelu(
     array = input._array
     if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
         raise unsupported("rrelu_with_noise_out_cpu", array.dtype)
-    wide = widened(on_cpu(input))[0]
+    wide = upcast_all_half(on_cpu(input))[0]
     noise = numpy.ones(array.shape, wide.dtype)
     low = wide <= 0
     noise[low] = _stream(generator).doubles(int(low.sum())) * (upper - lower) + lower
@@ -642,7 +642,7 @@ def rrelu(
     return modify(rrelu_with_noise.op, (input, slopes), ()) if inplace else rrelu_with_noise(input, slopes)
 
 
-@surface(method=False, name="rrelu")
+@public(method=False, name="rrelu")
 def _rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
@@ -651,7 +651,7 @@ def _rrelu(
     return rrelu(input, lower, upper, training, generator=generator)
 
 
-@surface(method=False)
+@public(method=False)
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,

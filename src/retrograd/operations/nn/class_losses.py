@@ -10,18 +10,18 @@ import numpy
 from ...core import devices, dtypes
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import fronted, op, pointwise, shared, surface
+from ...dispatch.declare import fronted, op, pointwise, public, shared
 from ...dispatch.fast_path_codegen import FIRST
 from ...dispatch.transform_tensor import slicewise
 from ...kernels import class_losses, ctc, small_arrays
-from ...kernels.half_precision import widened
+from ...kernels.half_precision import upcast_all_half
 from ...kernels.reductions import COUNTS, FEW, total
 from ..creation.conversion import on_cpu
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
 from ..elementwise.comparison import eq, isinf
 from ..elementwise.rounding import clamp_min
-from ..linalg.derivative_programs import swept, text_gradient
+from ..linalg.derivative_programs import text_gradient, vjp_by_autograd
 from ..reductions.sums import sum
 from ..shape.join import where_
 from ..shape.views import view
@@ -50,7 +50,7 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
     short = x.dtype in dtypes.SHORT
     kind = np.dtype(np.float32) if short else x.dtype
     target, share = class_losses.class_weights(np, target, counts, weight, kind)
-    found = -widened(class_losses.pick(np, x, target))[0]
+    found = -upcast_all_half(class_losses.pick(np, x, target))[0]
     if share is not None:
         found = np.where(share == 0, np.zeros((), kind), found * share)
     count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
@@ -77,7 +77,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     made = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1, optional=("weight",), inline=PLAIN,
+        differentiable=1, optional=("weight",), inline_expr=PLAIN,
     )(kernel)  # fmt: skip
     made.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
@@ -210,7 +210,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
     return view(found, (shape[0], *shape[2:])) if how == "none" else found
 
 
-@surface(function=False, method=False, quick=nll_loss_block, guard="inline", gives=FIRST)
+@public(function=False, method=False, fast_path=nll_loss_block, when="inline", result_class=FIRST)
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -227,7 +227,7 @@ def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduct
 
 
 #: ``nll_loss`` of what is checked.
-_plain_nll = fronted(_first_of_block, nll_loss_block, "inline", gives=FIRST)
+_plain_nll = fronted(_first_of_block, nll_loss_block, "inline", result_class=FIRST)
 
 
 # -- Cross entropy ---------------------------------------------------------------------------------------------------
@@ -554,7 +554,9 @@ def _of_texts(
         each if isinstance(each, Tensor) else wrap(each) for each in (labels, input_lengths, target_lengths)
     )
     given = [grad_output, self]
-    return swept(F, lambda slope, probs: text_gradient(slope, probs, lab, have, want, zero_infinity), given, g)
+    return vjp_by_autograd(
+        F, lambda slope, probs: text_gradient(slope, probs, lab, have, want, zero_infinity), given, g
+    )
 
 
 ctc_loss_backward.derivative(grad_output=_of_texts, self=_of_texts)
@@ -591,7 +593,7 @@ def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
     return rows
 
 
-@surface(method=False, name="ctc_loss")
+@public(method=False, name="ctc_loss")
 def _ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,

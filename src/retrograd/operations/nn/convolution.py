@@ -12,9 +12,9 @@ from typing import Any
 from ...core import dtypes
 from ...core.dtypes import c_name, unsupported
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...kernels import convolution as convolution_kernels
-from ...kernels.memory_format import F32, laid_as
+from ...kernels.memory_format import F32, in_memory_format_of
 from ...runtime.user_frame import warn
 from ..shape.padding import constant_pad_nd_block
 from ..shape.views import squeeze, unsqueeze
@@ -30,7 +30,7 @@ def convolution_output(
 ) -> Any:
     """The convolution of ``input`` with ``weight``, of the given shape."""
     made = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
-    return laid_as(np, made, input, weight)
+    return in_memory_format_of(np, made, input, weight)
 
 
 @_second("convolution_input")
@@ -39,7 +39,7 @@ def convolution_input(
 ) -> Any:
     """The adjoint of ``convolution_output`` for its input, of the given shape."""
     made = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
-    return laid_as(np, made, output, weight)
+    return in_memory_format_of(np, made, output, weight)
 
 
 @_second("convolution_weight")
@@ -48,7 +48,7 @@ def convolution_weight(
 ) -> Any:
     """The adjoint of ``convolution_output`` for its weight, of the given shape."""
     made = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
-    return laid_as(np, made, output, input)
+    return in_memory_format_of(np, made, output, input)
 
 
 convolution_output.derivative(
@@ -97,7 +97,7 @@ def convolution_block(
         )
     kernel_of = convolution_kernels.input_of if transposed else convolution_kernels.output_of
     made = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
-    return laid_as(np, made, input, weight)
+    return in_memory_format_of(np, made, input, weight)
 
 
 def _input_rule(
@@ -250,7 +250,7 @@ def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
     return given
 
 
-@surface(method=False)
+@public(method=False)
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
@@ -386,7 +386,7 @@ def _plain(rank: int) -> Any:
 
         ``input`` (N, C, *space) or (C, *space), ``weight`` (out, C / groups, *kernel), ``bias`` (out). ``padding``: zeros
         around the input, a number, one for each dimension, ``"valid"`` (none) or ``"same"`` (as many as keep the size).
-        """, quick=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
+        """, fast_path=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
         stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
         dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
 
@@ -420,7 +420,7 @@ def _transposed(rank: int) -> Any:
 def _public(function: Any, name: str, doc: str, **front: Any) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return surface(method=False, name=name, **front)(function)
+    return public(method=False, name=name, **front)(function)
 
 
 conv1d, conv2d, conv3d = map(_plain, (1, 2, 3))
@@ -476,7 +476,7 @@ conv_tbc_block.derivative(
 )
 
 
-@surface(method=False)
+@public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out)."""
     return conv_tbc_block(input, weight, bias, pad)

@@ -9,7 +9,7 @@ import numpy
 
 from ...core.devices import module_of
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.promotion import F32, F64
 from ...dispatch.transform_tensor import draw, in_slices
 from ...kernels import samplers
@@ -102,7 +102,7 @@ def _front(name: str, drop: Any, feature: bool, what: str) -> None:
     for made, title in ((given, name), (in_place, name + "_")):
         made.__name__ = made.__qualname__ = title
         made.__doc__ = f"{what} with probability ``p``, if ``train``." + " In place." * (made is in_place)
-        surface(name=title, method=False)(made)
+        public(name=title, method=False)(made)
 
 
 _front("dropout", _drop, False, "Sets elements to zero and scales the others by 1 / (1 - p)")
@@ -120,7 +120,7 @@ def native_dropout_block(np: Any, self: Any, mask: Any, /, scale: float) -> Any:
 native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_block(g, mask, scale))
 
 
-@surface(method=False)
+@public(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Dropout, and the mask of what stayed."""
     if p == 0 or not train or input._array.size == 0:

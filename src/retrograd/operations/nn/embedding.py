@@ -9,12 +9,12 @@ import numpy
 from ...core import dtypes
 from ...core.devices import module_of
 from ...core.tensor import Tensor, wrap
-from ...core.views import bump
-from ...dispatch.declare import op, surface
+from ...core.views import bump_version
+from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import batched, slicewise
 from ...kernels import embedding as embedding_kernels
 from ...kernels.gather_scatter import SOME, taken, within
-from ...kernels.half_precision import widened
+from ...kernels.half_precision import upcast_all_half
 from ...runtime.user_frame import warn
 from ..shape.views import reshape
 
@@ -23,7 +23,7 @@ from ..shape.views import reshape
 
 @op(
     function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
-    inline=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
+    inline_expr=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
             "self.take(indices, 0) if indices.size < SOME else much_taken(self, indices, 0)",
             {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
@@ -39,7 +39,7 @@ def embedding_dense_backward(
     np: Any, grad_output: Any, indices: Any, /, count: int, padding_idx: int, scale: bool
 ) -> Any:
     """The gradient of embedding: every row the sum of what came to it."""
-    grad, flat = widened(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
+    grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
     return embedding_kernels.added(
         np, grad if factor is None else embedding_kernels.weighted(np, grad, factor[:, None]), flat, count
@@ -77,7 +77,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
         )
 
 
-@surface(method=False, name="embedding")
+@public(method=False, name="embedding")
 def _embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
@@ -89,7 +89,7 @@ def _embedding(
     return found
 
 
-@surface(method=False)
+@public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
     if (special := batched((input, indices))) is not None:  # the slices are views
@@ -97,13 +97,13 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
         return input
     _check_indices("embedding_renorm_", indices)
     if embedding_kernels.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
-        bump(input)
+        bump_version(input)
     return input
 
 
-@surface(
-    function=False, method=False, quick=embedding_block, operands=("weight", "input"),
-    guard="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
+@public(
+    function=False, method=False, fast_path=embedding_block, operands=("weight", "input"),
+    when="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
 )  # fmt: skip
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
@@ -148,7 +148,7 @@ def embedding_bag_block(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
 ) -> Any:
     """Sums, means or maxima of the rows at ``indices`` in each bag; for maxima, the row that each element is from."""
-    wide, share = widened(self, weights)
+    wide, share = upcast_all_half(self, weights)
     if mode == 2:
         out, tops = embedding_kernels.largest(np, wide, indices, sizes)
         return out.astype(self.dtype), tops
@@ -169,7 +169,7 @@ def embedding_bag_backward(
     mode: int,
 ) -> Any:  # fmt: skip
     """The gradient of embedding_bag for the table."""
-    grad, share = widened(grad_output, weights)
+    grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
         return embedding_kernels.added_each(np, grad, tops, count)
     if mode == 1:
@@ -254,7 +254,7 @@ def _check_rows(indices: Any, count: int) -> None:
         )
 
 
-@surface(method=False, name="embedding_bag")
+@public(method=False, name="embedding_bag")
 @slicewise
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,

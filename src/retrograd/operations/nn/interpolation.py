@@ -9,10 +9,10 @@ from typing import Any
 from ...core import dtypes
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...kernels import convolution, interpolation
 from ...kernels import grid_sample as grid_kernels
-from ...kernels.memory_format import laid_as, widened
+from ...kernels.memory_format import in_memory_format_of, upcast_half
 from ...runtime.user_frame import warn
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -286,7 +286,7 @@ def _check_grid(input: Tensor, places: Tensor, mode: int) -> None:
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
 
 
-@surface(method=False, aliases=("grid_sampler_2d", "grid_sampler_3d"))
+@public(method=False, aliases=("grid_sampler_2d", "grid_sampler_3d"))
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -342,7 +342,7 @@ def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
 @op(name="affine_grid_block", backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True)
 def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
     """The places to which affine maps take those of an image."""
-    wide = widened(theta)
+    wide = upcast_half(theta)
     if len(wide) != size[0]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {len(size) - 1}] but got: "
@@ -355,7 +355,7 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
 @op(function=False, method=False, linear=True)
 def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
     """The adjoint of ``affine_grid_block``."""
-    wide = widened(self).reshape(size[0], -1, len(size) - 2)
+    wide = upcast_half(self).reshape(size[0], -1, len(size) - 2)
     return np.matmul(wide.swapaxes(1, 2), _base_grid(np, size, align, wide.dtype)).astype(self.dtype, copy=False)
 
 
@@ -363,7 +363,7 @@ affine_grid_block.derivative(theta=lambda F, g, size, align: F.affine_grid_back(
 affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g, size, align))
 
 
-@surface(method=False)
+@public(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """:func:`torch.nn.functional.affine_grid` without its checks."""
     return affine_grid_block(theta, tuple(size), align_corners)
@@ -414,7 +414,7 @@ def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
     n = len(lead)
     split = self.reshape(*lead, channels // (r * r), r, r, height, width)
     turned = split.transpose(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return laid_as(np, _copied(np, turned, (*lead, channels // (r * r), height * r, width * r)), self)
+    return in_memory_format_of(np, _copied(np, turned, (*lead, channels // (r * r), height * r, width * r)), self)
 
 
 @op(name="pixel_unshuffle", backward="PixelUnshuffleBackward0", method=False, linear=True)
@@ -434,7 +434,7 @@ def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
     n = len(lead)
     split = self.reshape(*lead, channels, height // r, r, width // r, r)
     turned = split.transpose(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return laid_as(np, _copied(np, turned, (*lead, channels * r * r, height // r, width // r)), self)
+    return in_memory_format_of(np, _copied(np, turned, (*lead, channels * r * r, height // r, width // r)), self)
 
 
 def _copied(np: Any, x: Any, shape: tuple[int, ...]) -> Any:
@@ -466,7 +466,7 @@ def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     split = self.reshape(self.shape[0], groups, channels // groups, *self.shape[2:])
-    return laid_as(np, _copied(np, split.swapaxes(1, 2), self.shape), self)
+    return in_memory_format_of(np, _copied(np, split.swapaxes(1, 2), self.shape), self)
 
 
 @op(name="channel_shuffle", backward="ChannelShuffleBackward0", method=False, linear=True)

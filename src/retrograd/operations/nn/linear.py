@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ..linalg.matmul import addmm, matmul
 from ..shape.views import reshape, t, t_block, view
 
@@ -47,7 +47,7 @@ trilinear.derivative(
 )
 
 
-@surface(method=False)
+@public(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[o] @ input2 + bias`` for each output o: ``weight`` (out, in1, in2), inputs (…, in1), (…, in2)."""
     if weight.ndim < 3:

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.generic_path import check_cast
 from ...dispatch.promotion import common_dtype
 from ...dispatch.transform_tensor import batched
@@ -149,7 +149,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 # -- Squares, absolute differences and what is between ----------------------------------------------------------------
 
 
-@_loss("MseLossBackward0", inline=_PLAIN)
+@_loss("MseLossBackward0", inline_expr=_PLAIN)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Squares of differences, their mean or their sum."""
     _floats("mse_cpu", self, target)
@@ -174,7 +174,7 @@ _first_order(mse_loss_block, "mse_loss_backward", True)
 _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
-@_loss("SmoothL1LossBackward0", inline=_PLAIN)
+@_loss("SmoothL1LossBackward0", inline_expr=_PLAIN)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
     _floats("smooth_l1_cpu", self, target)
@@ -295,7 +295,7 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     return reduced(found, reduction)
 
 
-@surface(function=False, method=False, quick=mse_loss_block, guard="inline", parameter=0.0)
+@public(function=False, method=False, fast_path=mse_loss_block, when="inline", parameter=0.0)
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -431,7 +431,7 @@ binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, 
 
 @_loss(
     "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
-    inline=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
+    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
             "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
@@ -551,8 +551,8 @@ def binary_cross_entropy(
     return found
 
 
-@surface(
-    function=False, method=False, quick=bce_with_logits_block, guard="inline",
+@public(
+    function=False, method=False, fast_path=bce_with_logits_block, when="inline",
     operands=("input", "target", "weight", "pos_weight"),
 )  # fmt: skip
 def binary_cross_entropy_with_logits(
@@ -569,7 +569,7 @@ def binary_cross_entropy_with_logits(
     return found.to(target.dtype)
 
 
-@surface(method=False, name="binary_cross_entropy_with_logits")
+@public(method=False, name="binary_cross_entropy_with_logits")
 def _with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
@@ -614,7 +614,7 @@ def kl_div(
     return found / input.size()[0] if batch and input.ndim else found
 
 
-@surface(method=False, name="kl_div")
+@public(method=False, name="kl_div")
 def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
     return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
@@ -637,7 +637,7 @@ def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., T
 
         by_number.__name__ = by_number.__qualname__ = name
         by_number.__doc__ = f"See ``nn.functional.{name}``; ``reduction``: 0 none, 1 mean, 2 sum."
-        surface(method=False, name=name)(by_number)
+        public(method=False, name=name)(by_number)
         return each
 
     return declare
@@ -740,7 +740,7 @@ def poisson_nll_loss(
     return reduced(each, how)
 
 
-@surface(method=False, name="poisson_nll_loss")
+@public(method=False, name="poisson_nll_loss")
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """See ``nn.functional.poisson_nll_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
     return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])

@@ -16,13 +16,13 @@ from ...core.devices import module_of
 from ...core.dtypes import SHORT, finfo, of, scalar_name, unsupported
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor, wrap
-from ...core.views import bump
-from ...dispatch.declare import op, surface
+from ...core.views import bump_version
+from ...dispatch.declare import op, public
 from ...dispatch.fast_path_codegen import FIRST
 from ...dispatch.promotion import PLAIN
 from ...dispatch.transform_tensor import batched, runs
 from ...kernels import normalization, normalization_numba, small_arrays
-from ...kernels.half_precision import widened
+from ...kernels.half_precision import upcast_all_half
 from ...kernels.numba_dispatch import LARGE
 from ..elementwise.arithmetic import div_true
 from ..elementwise.elementary import pow as power
@@ -103,7 +103,7 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
     """Input and its moments in the layout; moments kept as short floats are calculated anew."""
     short = x.dtype in SHORT and eps is not None
-    x, mean, rstd = widened(x, mean, rstd)
+    x, mean, rstd = upcast_all_half(x, mean, rstd)
     x = x.reshape(layout.shape)
     if short:
         mean, variance = normalization.moments(np, x, layout.axes)
@@ -118,7 +118,7 @@ def norm_backward(
 ) -> Any:
     """The gradient of a normalisation for its input."""
     x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
-    grad_output, weight = widened(grad_output, weight)
+    grad_output, weight = upcast_all_half(grad_output, weight)
     weight = None if weight is None else weight.reshape(layout.weight)
     grad = grad_output.reshape(layout.shape)
     return normalization.input_gradient(np, grad, weight, x, mean, rstd, layout.axes).reshape(self.shape)
@@ -130,7 +130,7 @@ def norm_weight_backward(
 ) -> Any:
     """The gradient of a normalisation for its weight; ``eps=None``: mean and rstd are constants."""
     x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
-    grad = widened(grad_output)[0].reshape(layout.shape)
+    grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
     return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
 
 
@@ -285,7 +285,7 @@ def _sequence(name: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-@surface(method=False)
+@public(method=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -315,7 +315,13 @@ def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Lay
     return _layer_layout(x.shape, last)
 
 
-@surface(method=False, quick=layer_norm_block, gives=FIRST, operands=("input", "weight", "bias"), layout=_common_layout)
+@public(
+    method=False,
+    fast_path=layer_norm_block,
+    result_class=FIRST,
+    operands=("input", "weight", "bias"),
+    layout=_common_layout,
+)
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enable: bool = True,
@@ -333,7 +339,7 @@ def layer_norm(
     return found
 
 
-@surface(method=False)
+@public(method=False)
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enabled: bool = True,
@@ -367,7 +373,7 @@ def _check_values(shape: tuple[int, ...], groups: int) -> None:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {seen}")
 
 
-@surface(method=False)
+@public(method=False)
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -461,7 +467,7 @@ def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | No
             raise RuntimeError(f"{name} should contain {shape[1]} elements not {each.numel()}")
 
 
-@surface(method=False)
+@public(method=False)
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
@@ -484,11 +490,11 @@ def native_batch_norm(
         empty = wrap(input._array[:0].reshape(-1).copy())
         return out, empty, empty
     for each in kept:
-        bump(each)
+        bump_version(each)
     return out, mean, rstd
 
 
-@surface(method=False, name="batch_norm")
+@public(method=False, name="batch_norm")
 def _batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
@@ -515,7 +521,7 @@ def batch_norm(
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-@surface(method=False, name="instance_norm")
+@public(method=False, name="instance_norm")
 def _instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
@@ -535,7 +541,7 @@ def _instance_norm(
     for target, fresh in ((running_mean, mean), (running_var, var)):
         if target is not None and fresh is not None:
             target._array[...] = numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch
-            bump(target)
+            bump_version(target)
     return out.view(input.shape)
 
 
@@ -552,7 +558,7 @@ def instance_norm(
 # -- Without a mean --------------------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """``input`` divided by the root of the mean of its squares over the last dimensions, times ``weight``."""
     last = _sequence("rms_norm", normalized_shape)

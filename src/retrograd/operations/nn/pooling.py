@@ -11,11 +11,11 @@ from ...core import dtypes
 from ...core.devices import module_of
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import FUNCTIONS, op, surface
+from ...dispatch.declare import FUNCTIONS, op, public
 from ...dispatch.fast_path_codegen import FIRST
 from ...dispatch.transform_tensor import batched, slicewise
 from ...kernels import interpolation, pooling
-from ...kernels.memory_format import laid_as
+from ...kernels.memory_format import in_memory_format_of
 from ..elementwise.arithmetic import sign
 from ..elementwise.elementary import relu
 from ..reductions.sums import mean
@@ -42,7 +42,7 @@ def _several(name: str, what: str, value: Any, rank: int, default: tuple[int, ..
 def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return surface(method=False, name=name)(function) if shown else function
+    return public(method=False, name=name)(function) if shown else function
 
 
 # -- The largest of each window --------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Zeros to which the elements of ``self`` are added at flat ``indices`` into the last ``rank`` dimensions."""
-    return laid_as(np, pooling.spread(np, self, indices, shape, rank, once), self)
+    return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True)
@@ -233,8 +233,8 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
     )
     _public(short, name, doc)
     if rank > 1:
-        surface(
-            function=False, method=False, quick=_max_pool[rank], guard="return_indices is False", gives=FIRST,
+        public(
+            function=False, method=False, fast_path=_max_pool[rank], when="return_indices is False", result_class=FIRST,
             places=places, once="_p_places.apart",
         )(function)  # fmt: skip
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, rank == 1), short
@@ -299,7 +299,7 @@ def _check_1d(name: str, input: Tensor) -> None:
         )
 
 
-@surface(method=False, name="adaptive_max_pool1d")
+@public(method=False, name="adaptive_max_pool1d")
 def _adaptive_max_pair(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """The largest elements of ``output_size`` windows that cover the last dimension evenly, and their indices."""
     _check_1d("adaptive_max_pool1d", input)
@@ -425,7 +425,7 @@ def _unpooling(rank: int) -> Any:
         """Zeros with the elements of ``self`` at flat ``indices``."""
         _check_unpooling(self, indices, size, rank)
         shape = (*self.shape[: self.ndim - rank], *size)
-        return laid_as(np, pooling.spread(np, self, indices, shape, rank, True), self)
+        return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, True), self)
 
     unpooled.derivative(self=lambda F, g, indices, size: F.collect_at(g, indices, len(size), False))
     return unpooled
@@ -583,7 +583,7 @@ def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool
     return wrap(np.trunc(total / divisor).astype(np.int64))
 
 
-@surface(method=False)
+@public(method=False)
 def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -638,7 +638,7 @@ def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) ->
     return _adaptive_averages[rank](input, plan, None)
 
 
-@surface(method=False)
+@public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of ``output_size`` windows that cover the last dimension evenly."""
     (out,) = _one_int("adaptive_avg_pool1d", output_size)

@@ -13,7 +13,7 @@ import numpy
 from ...core import dtypes
 from ...core.devices import module_of
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, op, shared, surface
+from ...dispatch.declare import ARRAYS, TENSORS, op, public, shared
 from ...kernels import rnn
 from ..creation.factory import zeros_like
 from ..shape.join import cat, stack
@@ -166,7 +166,7 @@ def _sum_of_products(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih
     return linear(hx, w_hh, b_hh) + linear(input, w_ih, b_ih)
 
 
-@surface(method=False)
+@public(method=False)
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -174,7 +174,7 @@ def rnn_tanh_cell(
     return F.tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
 
-@surface(method=False)
+@public(method=False)
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -182,7 +182,7 @@ def rnn_relu_cell(
     return F.relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
 
-@surface(method=False)
+@public(method=False)
 def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
@@ -194,7 +194,7 @@ def lstm_cell(
     return F.sigmoid(leave) * F.tanh(cell), cell
 
 
-@surface(method=False)
+@public(method=False)
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -265,7 +265,7 @@ def _layered(kind: str, name: str, what: str) -> None:
         "for packed sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``. "
         f"``nn.{name.partition('_')[0].upper()}`` is what programs use."
     )
-    surface(method=False, name=name)(layers)
+    public(method=False, name=name)(layers)
 
 
 _layered("RNN_TANH", "rnn_tanh", "recurrent units with tanh")

@@ -9,11 +9,11 @@ from ...core.devices import module_of
 from ...core.dtypes import SHORT, scalar_name, unsupported
 from ...core.tensor import Tensor, dimension
 from ...dispatch.declare import op as declared
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ...dispatch.transform_tensor import draw
 from ...kernels import small_arrays
 from ...kernels.gather_scatter import largest
-from ...kernels.half_precision import widened
+from ...kernels.half_precision import upcast_all_half
 from ...kernels.normalization import PIECE, pieces
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.reductions import spread_sum
@@ -62,7 +62,7 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
-        grad_output, output = widened(grad_output, output)
+        grad_output, output = upcast_all_half(grad_output, output)
     if output.size >= LARGE and (found := by_rows("softmax_backward", output, dim, grad_output)) is not None:
         return found
     slope = grad_output * output
@@ -109,7 +109,7 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
-        grad_output, output = widened(grad_output, output)
+        grad_output, output = upcast_all_half(grad_output, output)
     if output.size >= LARGE and (found := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
         return found
     slope = np.exp(output)
@@ -142,7 +142,7 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     return found
 
 
-@surface(name="softmax", quick=softmax_block, guard=WHOLE)
+@public(name="softmax", fast_path=softmax_block, when=WHOLE)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1.
 
@@ -153,7 +153,7 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     return _along(softmax_block, input, dim, dtype)
 
 
-@surface(name="log_softmax", quick=log_softmax_block, guard=WHOLE)
+@public(name="log_softmax", fast_path=log_softmax_block, when=WHOLE)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
     return _along(log_softmax_block, input, dim, dtype)
@@ -167,7 +167,7 @@ def _implicit(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@surface(function=False, method=False, quick=softmax_block, guard=WHOLE)
+@public(function=False, method=False, fast_path=softmax_block, when=WHOLE)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
     at = _implicit("softmax", input.ndim) if dim is None else dim
@@ -180,7 +180,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _along(softmax_block, neg(input), at, dtype)
 
 
-@surface(function=False, method=False, quick=log_softmax_block, guard=WHOLE)
+@public(function=False, method=False, fast_path=log_softmax_block, when=WHOLE)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
     at = _implicit("log_softmax", input.ndim) if dim is None else dim

@@ -13,7 +13,7 @@ import numpy
 from ...core import dtypes
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...dispatch.generic_path import modify
 from ...dispatch.promotion import common_dtype, mismatch
 from ...kernels import pairwise_distance as distance_kernels
@@ -55,7 +55,7 @@ dist_block.derivative(
 )
 
 
-@surface()
+@public()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The ``p``-norm of ``input - other``, over all elements.
 
@@ -83,7 +83,7 @@ def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> An
 norm_along.derivative(self=norm_rule)
 
 
-@surface(method=False)
+@public(method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
 
@@ -95,7 +95,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return norm_along(apart, float(p), apart._array.ndim - 1, keepdim)
 
 
-@surface(method=False)
+@public(method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along ``dim``; norms below ``eps`` count as ``eps``.
 
@@ -185,7 +185,7 @@ euclidean_block.derivative(
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
-@surface(method=False)
+@public(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0]) -> Tensor:
     """The ``p``-norms of the differences of all pairs: of ``x1`` (…, P, M) and ``x2`` (…, R, M), shaped (…, P, R).
 
@@ -242,7 +242,7 @@ def _pdist_rule(F: Any, g: Any, self: Any, first: Any, second: Any, out: Any, se
 pdist_block.derivative(self=_pdist_rule)
 
 
-@surface(method=False)
+@public(method=False)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The ``p``-norms of the differences of each two rows of ``input`` (N, M): the upper triangle, row by row.
 
@@ -311,7 +311,7 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
     return float(p), axis, float(maxnorm)
 
 
-@surface()
+@public()
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
     """The slices of ``input`` along ``dim``; those whose ``p``-norm is greater than ``maxnorm`` are scaled down to it.
 
@@ -323,7 +323,7 @@ def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) ->
     return renorm_block(input, *_renorm_arguments(input, p, dim, maxnorm))
 
 
-@surface(function=False)
+@public(function=False)
 def renorm_(input: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """In-place version of :func:`renorm`."""
     return modify(renorm_block.op, (input,), _renorm_arguments(input, p, dim, maxnorm))

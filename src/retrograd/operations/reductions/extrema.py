@@ -9,7 +9,7 @@ from typing import Any
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension
 from ...dispatch.declare import op as declared
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import taken_along
@@ -113,7 +113,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
     few: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
-    made = op(backward=backward, opmath=True, function=False, method=False, inline=few)(kernel)
+    made = op(backward=backward, opmath=True, function=False, method=False, inline_expr=few)(kernel)
     made.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     return made
 
@@ -180,20 +180,20 @@ def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: A
         f"The {what} element; with ``dim`` the {what} elements along it and their indices; with another tensor the "
         f"{what} of each two elements."
     )
-    surface(name=name, quick=whole, also=[(along, WHOLE)], gives=result)(extreme)
+    public(name=name, fast_path=whole, then_try=[(along, WHOLE)], result_class=result)(extreme)
 
 
 _extreme_surface("max", max_all, max_dim, maximum, _Max, "largest")
 _extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
 
 
-@surface(quick=amax_block)
+@public(fast_path=amax_block)
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The largest elements over ``dim`` (an int or several; all by default)."""
     return amax_block(input, dim, keepdim)
 
 
-@surface(quick=amin_block)
+@public(fast_path=amin_block)
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
     """The smallest elements over ``dim`` (an int or several; all by default)."""
     return amin_block(input, dim, keepdim)
@@ -202,7 +202,7 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None
 _Aminmax = named("aminmax", ("min", "max"))
 
 
-@surface()
+@public()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest elements, over all or along ``dim``."""
     return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
@@ -261,7 +261,7 @@ def _arg(name: str, what: str) -> None:
 
     surfaced.__name__ = surfaced.__qualname__ = "arg" + name
     surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
-    surface(name="arg" + name, quick=block)(surfaced)
+    public(name="arg" + name, fast_path=block)(surfaced)
 
 
 _arg("max", "largest")
@@ -285,7 +285,7 @@ def _whether(name: str, ufunc: str, first: str, doc: str) -> None:
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = doc
-    surface(name=name, quick=block)(surfaced)
+    public(name=name, fast_path=block)(surfaced)
 
 
 _whether("all", "logical_and", "argmin", "Whether all elements are true (not zero), over all or over ``dim``.")
@@ -298,7 +298,7 @@ def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
     return np.add.reduce(self != 0, axis=axes_of(dim, self.ndim), dtype=np.int64)
 
 
-@surface()
+@public()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements are not zero, of all or over ``dim``."""
     return count_nonzero_block(input, dim)
@@ -357,7 +357,7 @@ def _median(name: str, ignore_nan: bool) -> None:
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = "The lower median of all elements; with ``dim`` the medians along it and their indices."
-    surface(name=name)(surfaced)
+    public(name=name)(surfaced)
 
 
 _median("median", False)
@@ -395,7 +395,7 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
 mode_block.derivative(self=chosen_rule)
 
 
-@surface()
+@public()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent elements along ``dim`` and their indices."""
     return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))

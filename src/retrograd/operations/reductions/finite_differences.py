@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import TENSORS, surface
+from ...dispatch.declare import TENSORS, public
 from ..indexing.masked_fill import copy_
 from ..shape.join import cat
 from ..shape.slicing import slice_block
@@ -18,7 +18,7 @@ def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
     return slice_block(x, dim, start, max(start, end), 1)
 
 
-@surface()
+@public()
 def diff(
     input: Tensor,
     n: int = 1,
@@ -71,7 +71,7 @@ def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
 # -- Estimated derivatives -------------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Derivatives along dimensions, estimated by central differences of second order.
 

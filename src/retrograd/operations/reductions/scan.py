@@ -13,7 +13,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import op, pointwise, surface
+from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, scan
@@ -23,7 +23,7 @@ from ..elementwise.arithmetic import add, mul, sub
 from ..shape.slicing import select_block, slice_block
 from ..shape.views import reshape
 from .dims import WHOLE
-from .sums import sum, wide
+from .sums import sum, upcast_integers
 
 # -- Steps -----------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     if x.dtype in dtypes.SHORT:  # a derivative's own: a running sum in bfloat16 stops at 256
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
-    x = wide(np, x)
+    x = upcast_integers(np, x)
     if not x.ndim:
         dimension(dim, 0)
         return x.copy()
@@ -81,7 +81,7 @@ _SHORT = (
 
 
 @op(
-    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline=_SHORT
+    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline_expr=_SHORT
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Running sums along a dimension."""
@@ -141,7 +141,7 @@ def _scan(name: str, block: Any, what: str) -> Any:
         made.__name__ = made.__qualname__ = title
         made.__doc__ = doc
         quick = {"quick": block, "guard": WHOLE} if made is running else {}
-        surface(name=title, function=made is running, **quick)(made)
+        public(name=title, function=made is running, **quick)(made)
     return running
 
 
@@ -212,7 +212,7 @@ def _running(name: str, what: str) -> None:
 
     surfaced.__name__ = surfaced.__qualname__ = name
     surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
-    surface(name=name)(surfaced)
+    public(name=name)(surfaced)
 
 
 @op(function=False, method=False, linear=True, opmath=True)
@@ -257,7 +257,7 @@ def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim
 logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 
 
-@surface()
+@public()
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
     """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
     return logcumsumexp_block(input, dimension(dim, input._array.ndim))
@@ -310,7 +310,7 @@ def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return slice_block(y, axis, 1, size, 1), slice_block(y, axis, 0, max(size - 1, 0), 1)
 
 
-@surface(method=False)
+@public(method=False)
 def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral along ``dim`` by trapezoids, of samples at the places ``x`` or ``dx`` (1) apart.
 
@@ -321,7 +321,7 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Ten
     return _trapezoid("trapezoid", y, x, dx, dim)
 
 
-@surface(method=False)
+@public(method=False)
 def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The older name of :func:`trapezoid`."""
     return _trapezoid("trapezoid", y, x, dx, dim)
@@ -351,7 +351,7 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     return times_number(sub(sum(y, axis), ends), dx)
 
 
-@surface(method=False)
+@public(method=False)
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The running integral along ``dim`` by trapezoids: one element less than there are samples.
 

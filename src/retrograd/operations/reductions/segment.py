@@ -9,7 +9,7 @@ import numpy
 
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import surface, variant
+from ...dispatch.declare import public, variant
 from ...dispatch.generic_path import apply
 from ..creation.factory import full
 from ..indexing.gather_scatter import reduce_segment, scatter_reduce_block
@@ -24,7 +24,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-@surface(method=False)
+@public(method=False)
 def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,

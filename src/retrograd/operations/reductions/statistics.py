@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import METHODS, surface
+from ...dispatch.declare import METHODS, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import innermost, slicewise
 from ...runtime.user_frame import warn
@@ -102,7 +102,7 @@ def _quantile(
     return METHODS["squeeze_"](found, -1)
 
 
-@surface()
+@public()
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -119,7 +119,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@surface()
+@public()
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
@@ -149,7 +149,7 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
     return given
 
 
-@surface()
+@public()
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariances of variables (rows) over observations (columns), divided by their number less ``correction``.
 
@@ -196,7 +196,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     return squeeze(div(mm(centred, METHODS["conj"](t(centred if w is None else mul(centred, w)))), left))
 
 
-@surface()
+@public()
 def corrcoef(input: Tensor) -> Tensor:
     """Pearson's correlations of variables (rows) over observations (columns).
 
@@ -327,7 +327,7 @@ def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: b
 _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("histogramdd", ("hist", "bin_edges"))
 
 
-@surface()
+@public()
 @slicewise
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
@@ -368,7 +368,7 @@ def _histogram(
     return _counted(np, points, edges, weight, density), edges
 
 
-@surface(method=False)
+@public(method=False)
 @slicewise
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """As :func:`histogram` for points: the last dimension of ``input`` holds their coordinates.
@@ -392,7 +392,7 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
     )
 
 
-@surface()
+@public()
 @slicewise
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
     """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data).

@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import ARRAYS, TENSORS, surface
+from ...dispatch.declare import ARRAYS, TENSORS, public
 from ...dispatch.declare import op as declared
 from ...dispatch.promotion import F32, numbers_in, plain_number
 from ...kernels import reductions_numba, small_arrays
@@ -44,7 +44,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
         raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
 
 
-def wide(np: Any, x: Any) -> Any:
+def upcast_integers(np: Any, x: Any) -> Any:
     return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
 
 
@@ -66,13 +66,13 @@ _NAMED = {
 
 
 @declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=(
+    inline_expr=(
         _FEW_OR_WHOLE,
         f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
     ))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """The sum of all elements."""
-    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, wide(np, self))
+    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, upcast_integers(np, self))
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -81,7 +81,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions."""
-    return summed(np, wide(np, self), axes_of(dim, self.ndim), keepdim)
+    return summed(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
 
 
 sum_dim.derivative(
@@ -89,7 +89,7 @@ sum_dim.derivative(
 )
 
 
-@surface(quick=sum_all, also=[(sum_dim, "")])
+@public(fast_path=sum_all, then_try=[(sum_dim, "")])
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -118,7 +118,7 @@ def sum(
 
 
 @declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=(_FEW + " and _few",
+    inline_expr=(_FEW + " and _few",
             f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
@@ -175,7 +175,7 @@ mean_dim.derivative(
 )
 
 
-@surface(quick=mean_all, also=[(mean_dim, "")])
+@public(fast_path=mean_all, then_try=[(mean_dim, "")])
 def mean(
     input: Tensor,
     dim: Any = None,
@@ -209,7 +209,9 @@ def mean(
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Sums over dimensions, nan counting as 0."""
-    return summed(np, wide(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim)
+    return summed(
+        np, upcast_integers(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim
+    )
 
 
 nansum_block.derivative(
@@ -219,7 +221,7 @@ nansum_block.derivative(
 )
 
 
-@surface()
+@public()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The sum, nan counting as 0."""
     if dtype is not None and dtype.category < dtypes.FLOATING:
@@ -227,7 +229,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
 
 
-@surface()
+@public()
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The mean of the elements that are not nan."""
     if input.dtype.category < dtypes.FLOATING:
@@ -242,7 +244,7 @@ def prod_all(np: Any, self: Any, /) -> Any:
     """The product of all elements."""
     if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
         return found
-    return np.multiply.reduce(wide(np, self), None)
+    return np.multiply.reduce(upcast_integers(np, self), None)
 
 
 prod_all.derivative(
@@ -260,7 +262,7 @@ def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         and (found := reductions_numba.products(self, axes[0], keepdim)) is not None
     ):
         return found
-    return np.multiply.reduce(wide(np, self), axis=axes, keepdims=keepdim)
+    return np.multiply.reduce(upcast_integers(np, self), axis=axes, keepdims=keepdim)
 
 
 prod_dim.derivative(
@@ -272,7 +274,7 @@ prod_dim.derivative(
 )
 
 
-@surface(quick=prod_all, also=[(prod_dim, "")])
+@public(fast_path=prod_all, then_try=[(prod_dim, "")])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The product of all elements, or over ``dim``; integers are multiplied as int64.
 
@@ -287,7 +289,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     return prod_all(input) if dim is None else prod_dim(input, dim, keepdim)
 
 
-@surface(function=False)
+@public(function=False)
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """The sum over the dimensions along which a tensor of shape ``size`` would be broadcast to this one."""
     target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
@@ -362,7 +364,7 @@ _FREE = (
     function=False,
     method=False,
     holomorphic=False,
-    inline=_FREE,
+    inline_expr=_FREE,
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance over dimensions, dividing by their size less ``correction``."""
@@ -385,7 +387,7 @@ var_block.derivative(self=_var_rule)
     function=False,
     method=False,
     holomorphic=False,
-    inline=_FREE,
+    inline_expr=_FREE,
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation over dimensions."""
@@ -417,7 +419,7 @@ def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
         )
 
 
-@surface(quick=var_block, guard="inline and dim.__class__ is not bool and correction is not None")
+@public(fast_path=var_block, when="inline and dim.__class__ is not bool and correction is not None")
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
@@ -433,7 +435,7 @@ def var(
     return var_block(input, dim, correction, keepdim)
 
 
-@surface(quick=std_block, guard="inline and dim.__class__ is not bool and correction is not None")
+@public(fast_path=std_block, when="inline and dim.__class__ is not bool and correction is not None")
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
@@ -464,7 +466,7 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
 
 @op(
     backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False,
-    holomorphic=False, inline=_FREE,
+    holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The variance and the mean."""
@@ -481,7 +483,7 @@ var_mean_block.derivative(self=_var_mean_rule)
 
 @op(
     backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False,
-    holomorphic=False, inline=_FREE,
+    holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """The standard deviation and the mean."""
@@ -503,8 +505,8 @@ def _spread_floats(name: str, input: Tensor) -> None:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
 
-@surface(
-    method=False, quick=var_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+@public(
+    method=False, fast_path=var_mean_block, when="inline and dim.__class__ is not bool and correction is not None"
 )  # fmt: skip
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
@@ -517,8 +519,8 @@ def var_mean(
     return var_mean_block(input, dim, correction, keepdim)
 
 
-@surface(
-    method=False, quick=std_mean_block, guard="inline and dim.__class__ is not bool and correction is not None"
+@public(
+    method=False, fast_path=std_mean_block, when="inline and dim.__class__ is not bool and correction is not None"
 )  # fmt: skip
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
@@ -549,7 +551,7 @@ def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
 
 @op(
     name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False,
-    holomorphic=False, inline=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
+    holomorphic=False, inline_expr=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """The ``ord``-norm of vectors over dimensions."""
@@ -624,7 +626,7 @@ def vector_norm(
     return vector_norm_block(x, float(ord), dim, keepdim)
 
 
-@surface(quick=vector_norm_block, guard="inline", ord=2.0)
+@public(fast_path=vector_norm_block, when="inline", ord=2.0)
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
@@ -683,7 +685,7 @@ logsumexp_block.derivative(
 )
 
 
-@surface(quick=logsumexp_block)
+@public(fast_path=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
 

@@ -7,10 +7,10 @@ from typing import Any
 from ...core import dtypes
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor, memory_of
-from ...core.views import bump, check_in_place
-from ...dispatch.declare import surface
+from ...core.views import bump_version, check_in_place
+from ...dispatch.declare import public
 from ...dispatch.generic_path import resized
-from ...dispatch.transform_tensor import Transformed, batched
+from ...dispatch.transform_tensor import TransformTensor, batched
 from .slicing import as_strided
 from .views import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
 
@@ -31,32 +31,32 @@ def _reshow(name: str, out_of_place: Any) -> None:
     """The in-place form of a view: the tensor itself takes the new shape and strides."""
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        node = input._node
+        node = input._grad_edge
         check_in_place(input, input.requires_grad, overlap=True)
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
         shown = out_of_place(input, *args, **kwargs)
-        if isinstance(input, Transformed):
+        if isinstance(input, TransformTensor):
             input.become(shown)
             return input
-        made = shown._node if recording() else None
+        made = shown._grad_edge if recording() else None
         if made is not None and made is not node:
             made.__class__ = _numbered(type(made))
         input._array = shown._array
-        bump(input)
+        bump_version(input)
         if made is not None and made is not node:
             if input._view is None:
-                input._node = made
+                input._grad_edge = made
             else:
-                input._node = made
-                input._seen = input._cell[0] if input._cell else 0
+                input._grad_edge = made
+                input._view_version = input._version_counter[0] if input._version_counter else 0
         else:
             input._renew_leaf()
         return input
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
     in_place.__doc__ = f"In-place version of :func:`{name}`."
-    surface(function=name == "as_strided", name=name + "_")(in_place)
+    public(function=name == "as_strided", name=name + "_")(in_place)
 
 
 for _name, _function in (
@@ -66,7 +66,7 @@ for _name, _function in (
     _reshow(_name, _function)
 
 
-@surface(function=False)
+@public(function=False)
 def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give the tensor another size in place: its memory is kept, and grows (with undefined elements) if need be."""
     if input.requires_grad:
@@ -77,17 +77,17 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if (special := batched((input,))) is not None:
         raise special.dynamic("resize_")
     input._array = resized(input._array, shape)
-    bump(input)
+    bump_version(input)
     return input
 
 
-@surface()
+@public()
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the size of ``other`` in place."""
     return resize_(input, other._array.shape)
 
 
-@surface(function=False)
+@public(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make the tensor share the memory, shape and strides of ``source``."""
     if source is not None and source.dtype is not input.dtype:
@@ -101,11 +101,11 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     if recorded and recording():
         raise RuntimeError("the derivative for 'set_' is not implemented")
     input._array = input._array[:0].reshape(0) if source is None else source._array
-    bump(input)
+    bump_version(input)
     return input
 
 
-@surface(function=False)
+@public(function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """Whether both tensors show the same memory with the same shape and strides."""
     return (
@@ -116,17 +116,17 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     )
 
 
-@surface()
+@public()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both tensors have the same shape."""
     return input._array.shape == other._array.shape
 
 
-@surface(function=False)
+@public(function=False)
 def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the outermost in memory to the innermost."""
     steps = input.stride()
     return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))
 
 
-surface(method=False, name="detach_")(Tensor.detach_)
+public(method=False, name="detach_")(Tensor.detach_)

@@ -15,10 +15,10 @@ from ...core import anomaly_mode, dtypes
 from ...core.devices import module_of
 from ...core.grad_mode import in_inference, recording
 from ...core.graph import Node, next_number
-from ...core.rule_namespace import level_of
+from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, contiguous_format, dimension, new, wrap
-from ...core.views import current
-from ...dispatch.declare import ARRAYS, TENSORS, op, surface
+from ...core.views import current_edge
+from ...dispatch.declare import ARRAYS, TENSORS, op, public
 from ...dispatch.promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from ...dispatch.transform_tensor import innermost
 from ...kernels import rearrangement
@@ -39,7 +39,7 @@ class CatBackward(Node):
     sizes: Sequence[int]
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        level, at, grads = level_of(grad), 0, []
+        level, at, grads = rule_namespace_of(grad), 0, []
         for edge, size in zip(edges, self.sizes, strict=True):
             # A piece of size -1 is one of PyTorch's old empty tensors, which join anything.
             grads.append(None if edge is None or size < 0 else level.slice(grad, self.dim, at, at + size, 1))
@@ -57,7 +57,7 @@ class StackBackward(Node):
     dim: int
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        level = level_of(grad)
+        level = rule_namespace_of(grad)
         grads = [None if edge is None else level.select(grad, self.dim, i) for i, edge in enumerate(edges)]
         return grads[0] if len(edges) == 1 else tuple(grads)
 
@@ -72,14 +72,14 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     """A tensor of ``array``, made of tensors at these places of the graph, and its node (None if that is not recorded)."""
     result: Tensor = new(Tensor)
     result._array = array
-    result._view = result._grad = result._node = result._count = None
+    result._view = result._grad = result._grad_edge = result._counter = None
     if not recording():
         if in_inference():
-            result._count = ()
+            result._counter = ()
         return result, None
     if edges.count(None) == len(edges) or array.dtype.kind not in "fcV":
         return result, None
-    result._node = node = kind()
+    result._grad_edge = node = kind()
     node.edges, node.number = tuple(edges), next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     frame: Any = _getframe(2)
@@ -92,7 +92,7 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
 
 
 def _places(tensors: Sequence[Tensor]) -> list[Any]:
-    return [each._node if each._view is None else current(each) for each in tensors]
+    return [each._grad_edge if each._view is None else current_edge(each) for each in tensors]
 
 
 def _of_one_kind(tensors: Any) -> tuple[list[Any], list[Any]]:
@@ -112,7 +112,7 @@ def _of_one_kind(tensors: Any) -> tuple[list[Any], list[Any]]:
             if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
                 return [], []
             arrays.append(array)
-            edges.append(each._node if each._view is None else current(each))
+            edges.append(each._grad_edge if each._view is None else current_edge(each))
     return arrays, edges
 
 
@@ -141,7 +141,7 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._array.astype(target, copy=False) for each in tensors]
 
 
-@surface(method=False, aliases=("concat", "concatenate"))
+@public(method=False, aliases=("concat", "concatenate"))
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """The tensors one after the other along dimension ``dim``; their other sizes must agree.
 
@@ -210,7 +210,7 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
                 )
 
 
-@surface(method=False)
+@public(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension ``dim``.
 
@@ -254,12 +254,12 @@ def _check_equal(arrays: Sequence[Any]) -> None:
 
 
 def _stack_or_zeros(grads: Sequence[Any], shape: tuple[int, ...], dtype: Any, dim: int) -> Any:
-    level = level_of(next(each for each in grads if each is not None))
+    level = rule_namespace_of(next(each for each in grads if each is not None))
     return level.stack([level.zeros_of(shape, dtype, grads) if each is None else each for each in grads], dim)
 
 
 def _cat_or_zeros(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype: Any, dim: int) -> Any:
-    level = level_of(next(each for each in grads if each is not None))
+    level = rule_namespace_of(next(each for each in grads if each is not None))
     filled = [
         level.zeros_of(shape, dtype, grads) if each is None else each for each, shape in zip(grads, shapes, strict=True)
     ]
@@ -296,7 +296,7 @@ for _level, _entries in (
 # -- More ways to join -----------------------------------------------------------------------------------------------
 
 
-@surface(method=False)
+@public(method=False)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along the second dimension, vectors along the first."""
     given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
@@ -305,7 +305,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(given, 0 if given[0]._array.ndim == 1 else 1)
 
 
-@surface(method=False, aliases=("row_stack",))
+@public(method=False, aliases=("row_stack",))
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors one below the other, vectors as rows."""
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
@@ -314,7 +314,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(given, 0)
 
 
-@surface(method=False)
+@public(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind the other, along the third dimension."""
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
@@ -323,7 +323,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     return cat(given, 2)
 
 
-@surface(method=False)
+@public(method=False)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side, vectors as columns."""
     given = [
@@ -343,7 +343,7 @@ def _atleast(name: str, one: Any) -> Any:
 
     atleast.__name__ = atleast.__qualname__ = name
     atleast.__doc__ = f"Each tensor with at least {name[-2]} dimension(s)."
-    return surface(method=False, name=name)(atleast)
+    return public(method=False, name=name)(atleast)
 
 
 atleast_1d = _atleast("atleast_1d", lambda x: x if x._array.ndim else reshape(x, (1,)))
@@ -382,7 +382,7 @@ def _repeat_rule(F: Any, g: Any, self_shape: Any, repeats: Any) -> Any:
 repeat_block.derivative(self=_repeat_rule)
 
 
-@surface(function=False)
+@public(function=False)
 def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
     times = spread("repeat", repeats, "repeats", kwargs)
@@ -395,14 +395,14 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     return repeat_block(input, times)
 
 
-@surface()
+@public()
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
     times = spread("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
-@surface()
+@public()
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -450,7 +450,7 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
     return wrap(numpy.repeat(numpy.arange(array.size, dtype=array.dtype), array))
 
 
-@surface(method=False)
+@public(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid: each vector stretched over the dimensions of the others.
 
@@ -492,7 +492,7 @@ class BlockDiagBackward(Node):
     shapes: tuple[tuple[int, ...], ...]
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        level, row, column, grads = level_of(grad), 0, 0, []
+        level, row, column, grads = rule_namespace_of(grad), 0, 0, []
         for edge, shape in zip(edges, self.shapes, strict=True):
             height, width = (1,) * (2 - len(shape)) + shape
             block = level.slice(level.slice(grad, 0, row, row + height, 1), 1, column, column + width, 1)
@@ -506,7 +506,7 @@ class BlockDiagBackward(Node):
 BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward0"
 
 
-@surface(method=False)
+@public(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
     if not tensors:
@@ -538,7 +538,7 @@ def _check_vector(x: Tensor) -> None:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
 
 
-@surface(method=False)
+@public(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every choice of one element from each vector, as rows (of one vector: the vector).
 
@@ -556,7 +556,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([each.flatten() for each in meshgrid(*tensors, indexing="ij")], 1)
 
 
-@surface(method=False)
+@public(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of ``r`` elements of a vector, as rows."""
     _check_vector(input)
@@ -576,7 +576,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @op(
     name="where_block", backward="WhereBackward0", function=False, method=False,
-    inline=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
+    inline_expr=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
             {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
@@ -637,10 +637,10 @@ def _as_one(*operands: Any) -> list[Any]:
     ]
 
 
-surface(method=False, name="where", quick=where_block)(where_)
+public(method=False, name="where", fast_path=where_block)(where_)
 
 
-@surface(function=False, name="where", quick=where_block, operands=("condition", "self", "other"))
+@public(function=False, name="where", fast_path=where_block, operands=("condition", "self", "other"))
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
     """Elements of this tensor where ``condition`` is true, of ``other`` elsewhere."""
     return where_(condition, self, other)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, surface
+from ...dispatch.declare import op, public
 from ...kernels import interpolation
-from ...kernels.memory_format import laid_as
+from ...kernels.memory_format import in_memory_format_of
 
 
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
@@ -19,7 +19,7 @@ def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: An
     shape, target, source = _places(self.shape, pad)
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
     out[target] = self if source is None else self[source]
-    return laid_as(np, out, self)
+    return in_memory_format_of(np, out, self)
 
 
 constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(g, tuple(-each for each in pad), 0))
@@ -50,7 +50,7 @@ def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
 
 
-@surface(method=False)
+@public(method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     """``input`` with ``value`` around its last dimensions; ``pad`` counts from the last: (before, after, …)."""
     return constant_pad_nd_block(input, tuple(pad), value)

@@ -8,7 +8,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import in_place_form, op, surface
+from ...dispatch.declare import in_place_form, op, public
 from ...kernels import rearrangement, small_arrays
 from .slicing import diagonal_block, writable_diagonal
 from .view_copies import copied
@@ -17,7 +17,7 @@ from .views import ints, reshape, spread
 # -- Diagonals and triangles -------------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     """Of a vector the matrix with it on a diagonal; of a matrix that diagonal, as a copy.
 
@@ -49,7 +49,7 @@ def diag_embed_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -
 diag_embed_block.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
 
 
-@surface()
+@public()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in dimensions ``dim1`` and ``dim2`` with the last dimension of ``input`` on a diagonal."""
     ndim = input._array.ndim + 1
@@ -59,7 +59,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return diag_embed_block(input, offset, first, second)
 
 
-@surface()
+@public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with all elements of ``input`` on a diagonal."""
     return diag(reshape(input.contiguous(), (-1,)), offset)
@@ -75,7 +75,7 @@ def _triangle(name: str, doc: str) -> Any:
     kernel.__name__ = name
     kernel.__doc__ = doc
     made = op(linear=True, in_order=True)(kernel)
-    surface(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
+    public(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
     made.derivative(self=_tril_rule if name == "tril" else _triu_rule)
     return made
 
@@ -107,7 +107,7 @@ def _triangle_indices(name: str, keep: Any) -> None:
 
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = f"Rows and columns of the elements that :func:`{name[:4]}` keeps, as a 2 × n tensor."
-    surface(method=False, name=name)(indices)
+    public(method=False, name=name)(indices)
 
 
 def _lower(matrix: Any, offset: int) -> Any:
@@ -156,7 +156,7 @@ def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
 
 
-@surface()
+@public()
 def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """The elements in reverse order along ``dims``, as a copy.
 
@@ -173,7 +173,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     return flip_block(input, order)
 
 
-@surface()
+@public()
 def fliplr(input: Tensor) -> Tensor:
     """Columns in reverse order."""
     if input._array.ndim < 2:
@@ -181,7 +181,7 @@ def fliplr(input: Tensor) -> Tensor:
     return flip_block(input, (1,))
 
 
-@surface()
+@public()
 def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
     if input._array.ndim < 1:
@@ -199,7 +199,7 @@ def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))
 
 
-@surface()
+@public()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round.
 
@@ -218,7 +218,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return roll_block(input, steps, axes)
 
 
-@surface()
+@public()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turned by 90° ``k`` times in the plane of two dimensions, from the first towards the second."""
     ndim, plane = input._array.ndim, ints(dims)

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, memory_of
-from ...core.views import Geometry, geometry
+from ...core.views import StridedLayout, strided_layout
 from ...dispatch.argument_errors import guarded
-from ...dispatch.declare import AXIS, op, surface
+from ...dispatch.declare import AXIS, op, public
 from ..engine_ops import as_strided_of, overlaps, strided_add
 from .views import ints, view_op
 
@@ -19,7 +19,7 @@ from .views import ints, view_op
 _ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
 
 
-@view_op("select", "SelectBackward0", inline=(
+@view_op("select", "SelectBackward0", inline_expr=(
     "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
     "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
@@ -41,7 +41,7 @@ def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, ind
 select_backward.derivative(self=lambda F, g, dim, index: F.select(g, dim, index))
 
 
-@surface()
+@public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at ``index`` of dimension ``dim``, without that dimension."""
     shape = input._array.shape
@@ -53,7 +53,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return select_block(input, at, where)
 
 
-@view_op("slice", "SliceBackward0", inline=(
+@view_op("slice", "SliceBackward0", inline_expr=(
     "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
     "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
@@ -77,7 +77,7 @@ def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, star
 slice_backward.derivative(self=lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step))
 
 
-@surface()
+@public()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """``length`` elements of dimension ``dim`` from ``start`` on."""
     shape = input._array.shape
@@ -115,7 +115,7 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 unbind_block.derivative(self=_unbind_rule)
 
 
-@surface(quick=unbind_block, dim=AXIS)
+@public(fast_path=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along dimension ``dim``, as a tuple of views."""
     if input._array.ndim == 0:
@@ -207,7 +207,7 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
     return even(input, _even_sizes(whole, size), at)
 
 
-@surface()
+@public()
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Consecutive pieces of the given sizes along dimension ``dim``, as views."""
     return _by_sizes(split_uneven, input, split_sizes, dim)
@@ -216,7 +216,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 _split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")  # what PyTorch's split calls, and says
 
 
-@surface()
+@public()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """As :func:`split_with_sizes`, but each piece may be modified in place as if it had memory of its own."""
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
@@ -229,7 +229,7 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
     return _even_sizes(array.shape[dim], split_size_or_sections)
 
 
-@surface(quick=split_even, dim=AXIS, sizes=_split_sizes)
+@public(fast_path=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
 
@@ -243,7 +243,7 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
     return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
 
 
-@surface()
+@public()
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As :func:`split`, but each piece may be modified in place as if it had memory of its own."""
     return _by_size(unsafe_split_even, input, split_size, dim)
@@ -257,7 +257,7 @@ def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
     return _even_sizes(whole, -(-whole // chunks))
 
 
-@surface(quick=split_even, dim=AXIS, sizes=_chunk_sizes)
+@public(fast_path=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
 
@@ -268,13 +268,13 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _by_count(split_even, split_uneven, input, chunks, dim)
 
 
-@surface(quick=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
+@public(fast_path=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """As :func:`chunk`, but each piece may be modified in place as if it had memory of its own."""
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
 
-@surface()
+@public()
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Pieces along dimension ``dim``: so many of nearly one size, or cut at the given indices; views.
 
@@ -336,7 +336,7 @@ def _split_along(name: str, dim: int, least: int) -> None:
 
     split_along.__name__ = split_along.__qualname__ = name
     split_along.__doc__ = f"Pieces along dimension {dim} (see :func:`tensor_split`)."
-    surface(name=name)(split_along)
+    public(name=name)(split_along)
 
 
 for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)):
@@ -375,7 +375,7 @@ def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int
 diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2))
 
 
-@surface(quick=diagonal_block, dim1=AXIS, dim2=AXIS)
+@public(fast_path=diagonal_block, dim1=AXIS, dim2=AXIS)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of the matrices in dimensions ``dim1`` and ``dim2``, as the last dimension of a view."""
     ndim = input._array.ndim
@@ -419,7 +419,7 @@ def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, siz
 unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, size, step))
 
 
-@surface(function=False)
+@public(function=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of ``size`` along a dimension, ``step`` apart, as a new last dimension of a view."""
     at = counted(dimension, input._array.ndim)
@@ -440,7 +440,7 @@ counted = dimension  # under a name that the argument of ``unfold`` does not hid
 
 
 @view_op("as_strided_block", "AsStridedBackward0")
-def as_strided_block(np: Any, self: Any, /, whole: Geometry, part: Geometry) -> Any:
+def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """The memory of ``self`` shown by other strides."""
     memory = memory_of(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
@@ -453,7 +453,7 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 
 @op(function=False, method=False, linear=True)
-def shared_out(np: Any, self: Any, /, whole: Geometry) -> Any:
+def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
     """``self``, which lies in memory as ``whole``, divided by how many of its elements lie at the same place."""
     if not overlaps(whole):
         return self
@@ -463,7 +463,7 @@ def shared_out(np: Any, self: Any, /, whole: Geometry) -> Any:
 shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
 
 
-@surface()
+@public()
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """The memory of the tensor shown with any shape and strides (in elements); a view.
 
@@ -476,7 +476,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
         )
-    whole = geometry(input._array, input._array)
+    whole = strided_layout(input._array, input._array)
     offset = whole.offset if storage_offset is None else storage_offset
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
@@ -490,4 +490,4 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{input._array.itemsize} requiring a storage size of {(reach + 1) * input._array.itemsize} are out of "
             f"bounds for storage of size {available * input._array.itemsize}"
         )
-    return as_strided_block(input, whole, Geometry(shape, strides, offset))
+    return as_strided_block(input, whole, StridedLayout(shape, strides, offset))

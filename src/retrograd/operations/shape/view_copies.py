@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.grad_mode import recording
-from ...core.graph import Output
+from ...core.graph import OutputEdge
 from ...core.tensor import Tensor, contiguous_format, dimension, wrap
-from ...core.views import Geometry, geometry
-from ...dispatch.declare import op, surface
-from ...dispatch.transform_tensor import Transformed, batched
+from ...core.views import StridedLayout, strided_layout
+from ...dispatch.declare import op, public
+from ...dispatch.transform_tensor import TransformTensor, batched
 from ..creation.conversion import clone
 from ..elementwise.complex import view_as_complex, view_as_real
 from ..engine_ops import strided_write
@@ -46,15 +46,15 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 def copied(shown: Tensor, input: Tensor) -> Tensor:
     """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
-    if isinstance(shown, Transformed):
+    if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
     out = wrap(shown._array.copy(order="C"))
-    place = shown._node
-    if recording() and place is not None and place is not input._node:
-        node = place.node if place.__class__ is Output else place
+    place = shown._grad_edge
+    if recording() and place is not None and place is not input._grad_edge:
+        node = place.node if place.__class__ is OutputEdge else place
         if not node.__class__.__name__.endswith("_copy"):
             node.__class__ = renamed(node.__class__, node.__class__.__name__ + "_copy")
-        out._node = place
+        out._grad_edge = place
     return out
 
 
@@ -69,7 +69,7 @@ def _copy_form(name: str, of: Any) -> None:
 
     copy_form.__name__ = copy_form.__qualname__ = name
     copy_form.__doc__ = f"As :func:`{name.removesuffix('_copy')}`, in memory of its own."
-    surface(method=False, name=name)(copy_form)
+    public(method=False, name=name)(copy_form)
 
 
 def _pairs(input: Tensor) -> Tensor:
@@ -90,13 +90,13 @@ for _name, _function in {
     _copy_form(_name + "_copy", _function)
 
 
-@surface()
+@public()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
     """``length`` elements of dimension ``dim`` from ``start`` on, in memory of their own."""
     shown = narrow(input, dim, start, length)
     result = copied(shown, input)
-    if result._node is not None:
-        result._node.__class__ = renamed(type(result._node), "NarrowCopyBackward0")
+    if result._grad_edge is not None:
+        result._grad_edge.__class__ = renamed(type(result._grad_edge), "NarrowCopyBackward0")
     return result
 
 
@@ -144,7 +144,7 @@ slice_scatter_block = _scatter_form("slice_scatter_block", slice_block, "SliceSc
 diagonal_scatter_block = _scatter_form("diagonal_scatter_block", diagonal_block, "DiagonalScatterBackward0")
 
 
-@surface()
+@public()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of the tensor with ``src`` at ``index`` of dimension ``dim``.
 
@@ -160,7 +160,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return select_scatter_block(input, src, (at, index))
 
 
-@surface()
+@public()
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
@@ -173,7 +173,7 @@ def slice_scatter(
     return slice_scatter_block(input, src, (at, first, max(first, last), step))
 
 
-@surface()
+@public()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of the tensor with ``src`` on the diagonal of dimensions ``dim1`` and ``dim2``."""
     ndim = input._array.ndim
@@ -184,7 +184,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 
 @op(name="as_strided_scatter_block", backward="AsStridedScatterBackward0", function=False, method=False, linear=True)
-def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: Geometry, part: Geometry) -> Any:
+def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """A copy of ``self``, which lies in memory as ``whole``, with ``src`` where ``part`` shows that memory."""
     return strided_write.op.kernel(np, self, src, whole, part)
 
@@ -195,7 +195,7 @@ as_strided_scatter_block.derivative(
 )
 
 
-@surface()
+@public()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A copy of the tensor with ``src`` in the elements that :func:`as_strided` shows with the same arguments."""
     shown = as_strided(input.detach(), size, stride, storage_offset)
@@ -204,12 +204,12 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
             f"expected src to have a size equal to the slice of self. src size = {list(src._array.shape)}, slice size = "
             f"{list(shown._array.shape)}"
         )
-    part = geometry(shown._array, input._array)
-    return as_strided_scatter_block(input, src, geometry(input._array, input._array), part)
+    part = strided_layout(shown._array, input._array)
+    return as_strided_scatter_block(input, src, strided_layout(input._array, input._array), part)
 
 
 @op(view=True, name="slice_inverse_block", backward="SliceInverseBackward0", function=False, method=False, linear=True)
-def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: Geometry, part: Geometry) -> Any:
+def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """The memory of a slice shown as a whole tensor again."""
     return as_strided_block.op.kernel(np, self, part, whole)
 
@@ -220,7 +220,7 @@ slice_inverse_block.derivative(
 )
 
 
-@surface()
+@public()
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
@@ -228,4 +228,6 @@ def slice_inverse(
     """The tensor of the shape of ``src`` of which ``input`` is the slice with these arguments, as a view of it."""
     if (special := batched((input, src))) is not None:
         raise special.refuse_out("slice_inverse")
-    return slice_inverse_block(input, src, geometry(src._array, src._array), geometry(input._array, input._array))
+    return slice_inverse_block(
+        input, src, strided_layout(src._array, src._array), strided_layout(input._array, input._array)
+    )

@@ -10,10 +10,10 @@ from ...core import dtypes
 from ...core.devices import module_of
 from ...core.size import Size
 from ...core.tensor import Tensor, contiguous_format, dimension, element_strides
-from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, surface
+from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, public
 from ...dispatch.promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
-from ...runtime.user_frame import briefly, warn
+from ...runtime.user_frame import strips_frames, warn
 from ..creation.conversion import clone
 from ..engine_ops import as_strided_of, expand
 
@@ -106,7 +106,7 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     return tuple(total // rest if each == -1 else each for each in size)
 
 
-@view_op("view", "ViewBackward0", inline=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
+@view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """The same elements in another shape, sharing their memory."""
     target = resolved(self.shape, size)
@@ -160,7 +160,7 @@ def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(function=False, quick=view_block, guard="inline", size=_SIZES.format("size"))
+@public(function=False, fast_path=view_block, when="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
     if size and isinstance(size[0], dtypes.dtype):
@@ -210,7 +210,7 @@ def _check_wider(input: Tensor, ratio: int, steps: tuple[int, ...], names: str) 
             raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} to {names}, but got {step}")
 
 
-@surface(function=False)
+@public(function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``."""
     return view_block(input, other._array.shape)
@@ -225,7 +225,7 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(name="reshape", quick=view_block, guard="inline", size=_SIZES.format("shape"))
+@public(name="reshape", fast_path=view_block, when="inline", size=_SIZES.format("shape"))
 def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow, else a copy.
 
@@ -264,7 +264,7 @@ reshape: Any = FUNCTIONS["reshape"]  # with its quick way
 ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
 
 
-@surface(function=False)
+@public(function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of ``other``."""
     return reshape(input, other._array.shape)
@@ -281,7 +281,7 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
     return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
 
-@surface(quick=view_block, guard="inline", size=_flat)
+@public(fast_path=view_block, when="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions ``start_dim`` to ``end_dim`` made one.
 
@@ -298,13 +298,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return input if first == last else reshape(input, _flat(input._array, first, last))
 
 
-@surface()
+@public()
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension: a view if they are contiguous."""
     return reshape(input.contiguous(), (-1,))
 
 
-@surface()
+@public()
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension ``dim`` made several, of ``sizes`` (one may be -1)."""
     shape = input._array.shape
@@ -323,7 +323,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:at], *resolved((shape[at],), sizes), *shape[at + 1 :]))
 
 
-@view_op("alias", "AliasBackward0", inline=("True", "self.view()"))
+@view_op("alias", "AliasBackward0", inline_expr=("True", "self.view()"))
 def alias(np: Any, self: Any, /) -> Any:
     """A view of the whole tensor."""
     return self.view()
@@ -336,7 +336,9 @@ alias.derivative(self=1)
 
 
 @view_op(
-    "unsqueeze", "UnsqueezeBackward0", inline=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))")
+    "unsqueeze",
+    "UnsqueezeBackward0",
+    inline_expr=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"),
 )
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
     """A new dimension of size 1 in front of dimension ``dim``."""
@@ -346,7 +348,7 @@ def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
 unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 
-@surface(quick=unsqueeze_block, dim=NEW_AXIS)
+@public(fast_path=unsqueeze_block, dim=NEW_AXIS)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new dimension of size 1 at ``dim``.
 
@@ -357,7 +359,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
 
 
-@view_op("squeeze_all", "SqueezeBackward0", inline=("True", "self.squeeze()"))
+@view_op("squeeze_all", "SqueezeBackward0", inline_expr=("True", "self.squeeze()"))
 def squeeze_all(np: Any, self: Any, /) -> Any:
     """Without the dimensions of size 1."""
     return self.squeeze()
@@ -386,7 +388,7 @@ def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
 squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@surface(quick=squeeze_all)
+@public(fast_path=squeeze_all)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
 
@@ -408,25 +410,25 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 # -- Stretching ------------------------------------------------------------------------------------------------------
 
 
-@surface(function=False, name="expand", quick=expand, size=_SIZES.format("size"))
+@public(function=False, name="expand", fast_path=expand, size=_SIZES.format("size"))
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
     return expand(input, spread("expand", size, "size", kwargs))
 
 
-@surface(function=False)
+@public(function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Stretched to the shape of ``other``."""
     return expand(input, other._array.shape)
 
 
-@surface()
+@public()
 def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Stretched to ``size``."""
     return expand(input, spread("broadcast_to", size, "size", kwargs))
 
 
-@surface(method=False)
+@public(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape to which shapes (ints count as shapes of one dimension) broadcast together.
 
@@ -451,7 +453,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return Size(merged)
 
 
-@surface(method=False)
+@public(method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors stretched to a common shape."""
     for position, each in enumerate(tensors):
@@ -469,7 +471,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 # -- Permuting -------------------------------------------------------------------------------------------------------
 
 
-@view_op("transpose", "TransposeBackward0", inline=("self.ndim", "self.swapaxes(dim0, dim1)"))
+@view_op("transpose", "TransposeBackward0", inline_expr=("self.ndim", "self.swapaxes(dim0, dim1)"))
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
     """Two dimensions exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
@@ -478,7 +480,7 @@ def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
 transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1))
 
 
-@surface(aliases=("swapdims",), quick=transpose_block, guard="inline", dim0=AXIS, dim1=AXIS)
+@public(aliases=("swapdims",), fast_path=transpose_block, when="inline", dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged, without copying.
 
@@ -491,13 +493,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
 
 
-@surface()
+@public()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two dimensions exchanged, without copying; another name of :func:`transpose`."""
     return transpose(input, axis0, axis1)
 
 
-@view_op("t", "TBackward0", inline=("self.ndim < 3", "self.T"))
+@view_op("t", "TBackward0", inline_expr=("self.ndim < 3", "self.T"))
 def t_block(np: Any, self: Any, /) -> Any:
     """A matrix with rows and columns exchanged."""
     return self.T
@@ -506,7 +508,7 @@ def t_block(np: Any, self: Any, /) -> Any:
 t_block.derivative(self=lambda F, g: F.t(g))
 
 
-@surface(quick=t_block, guard="inline")
+@public(fast_path=t_block, when="inline")
 def t(input: Tensor) -> Tensor:
     """A matrix with rows and columns exchanged; a tensor of fewer dimensions as it is."""
     if input._array.ndim > 2:
@@ -514,7 +516,7 @@ def t(input: Tensor) -> Tensor:
     return t_block(input)
 
 
-@view_op("permute", "PermuteBackward0", inline=("True", "self.transpose(dims)"))
+@view_op("permute", "PermuteBackward0", inline_expr=("True", "self.transpose(dims)"))
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Dimensions in another order."""
     return self.transpose(dims)
@@ -538,7 +540,7 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
     return order
 
 
-@surface(quick=permute_block, dims=_order)
+@public(fast_path=permute_block, dims=_order)
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Dimensions in the order ``dims``, without copying.
 
@@ -559,7 +561,7 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     return permute_block(input, order)
 
 
-@surface(aliases=("moveaxis",))
+@public(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions ``source`` moved to ``destination``, the others in their order."""
     ndim = input._array.ndim
@@ -581,7 +583,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute_block(input, order)
 
 
-@surface()
+@public()
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
     return _adjoint(input, "adjoint()")
@@ -645,6 +647,6 @@ _turned_matrices = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=
 PROPERTIES = {
     "T": property(_turned_matrix, doc="Dimensions in reverse order."),
     "mT": property(_turned_matrices, doc="The last two dimensions exchanged."),
-    "H": property(briefly(_h), doc="A matrix transposed and conjugated."),
-    "mH": property(briefly(_mh), doc="The last two dimensions exchanged, conjugated."),
+    "H": property(strips_frames(_h), doc="A matrix transposed and conjugated."),
+    "mH": property(strips_frames(_mh), doc="The last two dimensions exchanged, conjugated."),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import dtypes
 from ...core.tensor import Tensor, element_strides
-from ...dispatch.declare import METHODS, surface
+from ...dispatch.declare import METHODS, public
 from ...runtime.user_frame import warn
 from ..creation.factory import ones
 from ..elementwise.complex import view_as_complex, view_as_real
@@ -44,7 +44,7 @@ def _type(x: Tensor) -> str:
 # -- There -----------------------------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 def stft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
@@ -157,7 +157,7 @@ def _pieces_to_spectra(
 # -- And back --------------------------------------------------------------------------------------------------------
 
 
-@surface()
+@public()
 def istft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core import dtypes
 from ...core.tensor import Tensor, strided
-from ...dispatch.declare import surface
+from ...dispatch.declare import public
 from ..creation.factory import empty, made, ones, place_of
 from ..creation.from_data import tensor
 from ..creation.ranges import arange, linspace
@@ -74,7 +74,7 @@ def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, devi
     return made(found[:length], requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
@@ -95,7 +95,7 @@ def bartlett_window(
     return _window("bartlett_window", triangle, window_length, periodic, dtype, device, requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
@@ -118,7 +118,7 @@ def _raised_cosine(alpha: float, beta: float) -> Any:
     return shape
 
 
-@surface(method=False)
+@public(method=False)
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
@@ -132,7 +132,7 @@ def hann_window(
     return _window("hann_window", _raised_cosine(0.5, 0.5), window_length, periodic, dtype, device, requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
     layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -142,7 +142,7 @@ def hamming_window(
     return _window("hamming_window", shape, window_length, periodic, dtype, device, requires_grad)
 
 
-@surface(method=False)
+@public(method=False)
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core import devices
 from ...operations.creation.random import Generator
-from ...runtime.timed_functions import timed
+from ...runtime.timed_functions import profiled
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, fetched
@@ -274,7 +274,7 @@ class _BaseDataLoaderIter:
     def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
 
-    @timed(lambda self: f"enumerate(DataLoader)#{type(self).__name__}.__next__")
+    @profiled(lambda self: f"enumerate(DataLoader)#{type(self).__name__}.__next__")
     def __next__(self) -> Any:
         data = self._next()
         self._given += 1
